@@ -30,7 +30,9 @@ class AudioFrame:
     def __post_init__(self) -> None:
         if len(self.pcm) % self.format.bytes_per_sample:
             raise MediaValueError(
-                "pcm", f"{len(self.pcm)} bytes", f"send whole {self.format.bytes_per_sample}-byte samples"
+                "pcm",
+                f"{len(self.pcm)} bytes",
+                f"send whole {self.format.bytes_per_sample}-byte samples",
             )
 
     @property

@@ -1,0 +1,75 @@
+"""Whether sound may flow out of a line now, and who waits for it.
+
+Owned by `Line`. Holds no sound and no positions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from .errors import LineClosed
+
+Stop = Literal["paused", "detached"]
+
+
+class Outflow:
+    """Open when neither paused nor detached; `shut` for good ends every wait with LineClosed."""
+
+    def __init__(self) -> None:
+        self.order = asyncio.Lock()
+        self._stops: set[Stop] = {"detached"}
+        self._closed = False
+        self._waiting: list[asyncio.Future[None]] = []
+        self._ticking: list[asyncio.Future[None]] = []
+
+    def stopped(self, stop: Stop) -> bool:
+        """Whether `stop` is in force."""
+        return stop in self._stops
+
+    def stop(self, stop: Stop) -> None:
+        """Sound stays here until `release(stop)`."""
+        self._stops.add(stop)
+
+    def release(self, stop: Stop) -> None:
+        """`stop` is over; sound flows when no other one is in force."""
+        self._stops.discard(stop)
+        if not self._stops:
+            _wake(self._waiting)
+
+    async def opened(self) -> None:
+        """Wait until sound may flow. Raises LineClosed."""
+        while self._stops and not self._closed:
+            await _park(self._waiting)
+        if self._closed:
+            raise LineClosed("the call has ended")
+
+    async def next_tick(self) -> None:
+        """Wait for the next 20 ms of the input clock. Raises LineClosed."""
+        if not self._closed:
+            await _park(self._ticking)
+        if self._closed:
+            raise LineClosed("the call has ended")
+
+    def tick(self) -> None:
+        """20 ms passed on the input clock."""
+        _wake(self._ticking)
+
+    def shut(self) -> None:
+        """The call ended."""
+        self._closed = True
+        _wake(self._waiting)
+        _wake(self._ticking)
+
+
+async def _park(where: list[asyncio.Future[None]]) -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    where.append(future)
+    await future
+
+
+def _wake(where: list[asyncio.Future[None]]) -> None:
+    waiting, where[:] = where[:], []
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)

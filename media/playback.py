@@ -1,0 +1,140 @@
+"""Playback truth: which sample of which segment sits at which output position.
+
+Pure bookkeeping for one attached carrier: told what was sent, cleared and corrected; tells what
+was played and what lies behind a stop. Counts samples only; knows no transport and no clock.
+Owned by `Line`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Mono 16-bit PCM of one segment: `offset` is its first sample within that segment."""
+
+    segment: int
+    offset: int
+    pcm: bytes
+
+    @property
+    def samples(self) -> int:
+        """Samples in `pcm`."""
+        return len(self.pcm) // 2
+
+    @property
+    def end(self) -> int:
+        """Segment sample after the last one."""
+        return self.offset + self.samples
+
+    def slice(self, start: int, stop: int) -> Chunk:
+        """Samples [start, stop) of this chunk."""
+        if start <= 0 and stop >= self.samples:
+            return self
+        start = max(0, start)
+        return Chunk(self.segment, self.offset + start, self.pcm[2 * start : 2 * stop])
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A chunk and its place: output samples since its epoch began."""
+
+    chunk: Chunk
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.chunk.samples
+
+
+@dataclass(slots=True)
+class _Epoch:
+    """Sound between two clears. `base` = output sample at which it began."""
+
+    index: int
+    base: int
+    sent: deque[_Sent] = field(default_factory=deque)
+
+    @property
+    def end(self) -> int:
+        """Output sample after the last one sent."""
+        return self.base + (self.sent[-1].end if self.sent else 0)
+
+    def parts(self, start: int, stop: int) -> Iterator[Chunk]:
+        """The pieces within output samples [start, stop), in order."""
+        low, high = start - self.base, stop - self.base
+        for sent in self.sent:
+            if sent.end > low and sent.start < high:
+                yield sent.chunk.slice(low - sent.start, high - sent.start)
+
+
+class Playback:
+    """The ledger of one carrier. Positions are output samples played since it was attached.
+
+    The last `keep` played samples stay replayable, for a stop that turns out to lie earlier.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._live = _Epoch(0, 0)
+        self._closed: _Epoch | None = None
+        self._advanced = 0
+
+    @property
+    def epoch(self) -> int:
+        """Index of the epoch now open; the first is 0."""
+        return self._live.index
+
+    @property
+    def end(self) -> int:
+        """Output sample after the last one sent."""
+        return self._live.end
+
+    @property
+    def uncorrected(self) -> bool:
+        """Whether the carrier may still say where the last closed epoch really stopped."""
+        return self._closed is not None
+
+    def append(self, chunk: Chunk) -> None:
+        """`chunk` goes to the carrier behind all others."""
+        live = self._live
+        live.sent.append(_Sent(chunk, live.sent[-1].end if live.sent else 0))
+
+    def advance(self, played: int) -> list[Chunk]:
+        """What was played since the last call, now that `played` output samples were."""
+        live = self._live
+        played = min(played, live.end)
+        parts = list(live.parts(self._advanced, played)) if played > self._advanced else []
+        self._advanced = max(self._advanced, played)
+        floor = played - live.base - self._keep
+        # The newest one stays: it says where the epoch ends.
+        while len(live.sent) > 1 and live.sent[0].end <= floor:
+            live.sent.popleft()
+        return parts
+
+    def close(self, stop: int) -> list[Chunk]:
+        """The carrier was cleared at output sample `stop`: what lay behind it, in order."""
+        closed = self._live
+        stop = max(closed.base, min(stop, closed.end))
+        self._closed = closed
+        self._live = _Epoch(closed.index + 1, stop)
+        self._advanced = stop
+        return list(closed.parts(stop, closed.end))
+
+    def correct(self, epoch: int, pos: int) -> tuple[list[Chunk], list[Chunk]] | None:
+        """The carrier's word: epoch `epoch` really stopped at `pos`.
+
+        Returns what was played of it (as far as kept) and what lay behind, or None when it is
+        not the last closed one, or was corrected before: such words are ignored (DESIGN 2).
+        """
+        closed = self._closed
+        if closed is None or closed.index != epoch:
+            return None
+        self._closed = None
+        stop = max(closed.base, min(pos, closed.end))
+        self._advanced += stop - self._live.base
+        self._live.base = stop
+        return list(closed.parts(closed.base, stop)), list(closed.parts(stop, closed.end))
