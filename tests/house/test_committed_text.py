@@ -23,13 +23,7 @@ HOSTS = tuple(
         ("debian", "org"),
     )
 )
-PATHS = (
-    r"/work" + r"/\w",
-    r"/tmp" + r"/\w",
-    r"/root" + r"/",
-    r"/home" + r"/\w",
-    r"\.libr" + "ary/",
-)
+PATHS = (r"/work" + r"/\w", "/tmp" + "/(brief|bash)", "/root" + "/", r"\.libr" + "ary/")
 OPTIONS = ("--index" + "-url", "--extra-index" + "-url", "--find" + "-links", "--trusted" + "-host")
 FORBIDDEN = re.compile("|".join([*map(re.escape, HOSTS + OPTIONS), *PATHS]))
 OPTION_USERS = {"Makefile"}
