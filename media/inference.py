@@ -8,6 +8,7 @@ time is a sample count.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError as JobCancelled
@@ -320,8 +321,12 @@ def onnx_session(path: Path, *, intra_threads: int = 1) -> OnnxSession:
     One thread and no spinning: idle onnxruntime pools would otherwise burn the cores the calls
     need. Raises ModelUnusable, and ImportError where onnxruntime is not installed.
     """
+    # onnxruntime opens a usage-event store in the user's home as it is imported, unless told not
+    # to before: a call's server reports to nobody.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = intra_threads
     options.inter_op_num_threads = 1

@@ -136,7 +136,16 @@ class Resampler:
         """Output for `samples` input samples that were lost: silence, counts stay exact."""
         if samples < 0:
             raise MediaValueError("samples", str(samples), "a gap is 0 or more samples long")
-        return self.feed(np.zeros(samples, np.int16))
+        if self._kernel is None:
+            return np.zeros(samples, np.int16)
+        settling = min(samples, self._kernel.taps.shape[0] + self._kernel.advance)
+        head = self.feed(np.zeros(settling, np.int16))
+        # The filter holds only zeros now: whole blocks change nothing but the counts.
+        blocks, rest = divmod(samples - settling, self._kernel.advance)
+        self._fed += blocks * self._kernel.advance
+        skipped = blocks * self._kernel.taps.shape[1]
+        self._made += skipped
+        return _joined([head, np.zeros(skipped, np.int16), self.feed(np.zeros(rest, np.int16))])
 
     def flush(self) -> Samples:
         """The tail that the delay holds back. The next feed begins a new stream."""
