@@ -1,0 +1,115 @@
+"""Compaction: the conversation so far as one summary message the model continues from.
+
+The store keeps everything; only the model's view starts at the last summary. Start and end events
+always come in pairs, and the summary's deltas carry phase `compaction`: they are never spoken or
+shown (spec core 12, 19.17, 19.18). Owned by the agent, run inside its turn queue.
+"""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from .cancel import AbortScope, CancelToken
+from .config import CompactionConfig
+from .errors import AbortError, ModelError
+from .events import CompactionEnd, CompactionStart, RequestStatus, TextDelta, TokenConsumption
+from .history import History
+from .messages import Message
+from .model import Model, ModelEvent, ModelRequest
+from .notify import Emitter
+from .usage import Usage
+
+logger = logging.getLogger(__name__)
+
+HEADER = "[Conversation summary from compaction]"
+FOOTER = "[End of summary. The conversation continues below.]"
+
+
+class Compactor:
+    """Knows the size of the context and summarises it. `size` is in tokens."""
+
+    def __init__(self, config: CompactionConfig | None, history: History) -> None:
+        self._config = config
+        self._history = history
+        self._size = 0
+
+    def measure(self, usage: Usage, messages: list[Message], answer: Message) -> None:
+        """Note the context's size after a model call; characters / 4 where a model counts none."""
+        if usage.total:
+            self._size = usage.total
+        else:
+            characters = sum(len(message.text) for message in messages) + len(answer.text)
+            self._size = characters // 4
+
+    @property
+    def is_due(self) -> bool:
+        return self._config is not None and self._size >= self._config.context_limit
+
+    @property
+    def is_imminent(self) -> bool:
+        """Close enough that a reply with tool calls should start from a summary (row 48)."""
+        config = self._config
+        return config is not None and self._size >= config.context_limit * config.soft_share
+
+    async def run(self, model: Model, prompt: str, emitter: Emitter, token: CancelToken) -> bool:
+        """Summarise now. False if it failed or was aborted: then history is unchanged."""
+        config = self._config or CompactionConfig()
+        emitter.emit(CompactionStart(current_token_consumption=self._size))
+        status: RequestStatus = "failed"
+        summary: Message | None = None
+        usage = Usage()
+        try:
+            async with asyncio.timeout(config.timeout_s), AbortScope(token):
+                summary, usage = await self._summarise(config, model, prompt, emitter, token)
+            await self._store(summary, usage)
+            emitter.emit(TokenConsumption(consumption=usage))
+            status = "ok"
+        except AbortError:
+            status = "aborted"
+        except (ModelError, TimeoutError) as error:
+            logger.warning("compaction failed", exc_info=error)
+        finally:
+            emitter.emit(
+                CompactionEnd(
+                    status=status,
+                    current_token_consumption=usage.tokens_out if status == "ok" else self._size,
+                    summary_message=summary if status == "ok" else None,
+                    consumption=usage,
+                )
+            )
+        if status == "ok":
+            self._size = usage.tokens_out
+        return status == "ok"
+
+    async def _summarise(
+        self,
+        config: CompactionConfig,
+        model: Model,
+        prompt: str,
+        emitter: Emitter,
+        token: CancelToken,
+    ) -> tuple[Message, Usage]:
+        def notify(event: ModelEvent) -> None:
+            if isinstance(event, TextDelta):
+                emitter.emit(replace(event, phase="compaction"))
+
+        asked = Message(sender="user", text=config.instructions, is_compaction_request=True)
+        messages = (*await self._history.view(()), asked)
+        request = ModelRequest(messages=messages, system_prompt=prompt)
+        result = await model.prompt(request, notify, token)
+        text = "\n".join(message.text for message in result.messages if message.text)
+        if not text.strip():
+            raise ModelError("the model returned an empty summary", code="ERR_COMPACTION")
+        summary = Message(
+            sender="user",
+            id=self._history.new_id("msg"),
+            text=f"{HEADER}\n{text}\n{FOOTER}",
+            is_compaction=True,
+        )
+        return summary, result.usage
+
+    async def _store(self, summary: Message, usage: Usage) -> None:
+        store = self._history.store
+        await self._history.append(summary)
+        await store.reset_counters()
+        await store.add_tokens(usage)

@@ -1,0 +1,29 @@
+"""How a user's own agent gets on a line: a function from a call to an agent."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .agent import Agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInfo:
+    """What is known about a call before it starts.
+
+    `call_id` is also the store's id unless the factory decides otherwise; `line` names the kind of
+    line (`websocket`, `webrtc`, `sip`, `fixture`, …); `caller` and `callee` are addresses where the
+    line has them; `has_display` says whether slots can reach a person.
+    """
+
+    call_id: str
+    line: str = ""
+    agent: str = ""
+    caller: str | None = None
+    callee: str | None = None
+    has_display: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+AgentFactory = Callable[[CallInfo], "Agent"]

@@ -1,0 +1,230 @@
+"""The agent loop: one request from the user's turn to the final answer.
+
+Order per request (spec core 2 with section 19): pending outside events, the user message, a short
+wait for outstanding tools; then model call, store, tools, until an answer has no calls. Whatever
+ends it early, what was generated is stored and every call has a result or a running tool behind
+it. Owned by the agent, which serialises requests; nothing here starts a task.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .agent_parts import Parts
+from .cancel import AbortScope, CancelToken
+from .commit import CommitGate
+from .draft import Draft
+from .errors import ModelError
+from .events import EventInjected, InjectionMode, ModelResponse, TokenConsumption
+from .executor import CallScope
+from .external import events_message
+from .messages import Message
+from .model import Model, ModelRequest, ModelResult
+from .notify import Emitter
+from .requests import RequestResult, Wake
+from .runs import Batch
+from .tool import Tool
+from .usage import Usage
+from .view import RESULTS_TEXT
+
+MAX_TURNS_TEXT = "I had to stop here: this request reached its limit of {limit} model calls."
+NOTHING_NEW = "[The user said nothing new. Continue only if something is left to say.]"
+KEEP_PARTIAL_S = 2.0
+
+Brain = Callable[[], tuple[Model, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One accepted request. `user` is None for a wake."""
+
+    id: str
+    user: Message | None
+    wake: Wake | None
+    token: CancelToken
+    gate: CommitGate
+    emitter: Emitter
+    playback: bool
+    in_call: bool
+
+
+class RequestRun:
+    """Runs one request; used once."""
+
+    def __init__(self, parts: Parts, brain: Brain, request: Request) -> None:
+        self._parts = parts
+        self._brain = brain
+        self._request = request
+        self._usage = Usage()
+        self._calls = 0
+        self._tools: tuple[Tool, ...] = ()
+
+    async def run(self) -> RequestResult:
+        """The final answer. Raises AbortError, ModelError, StoreError; history stays valid."""
+        await self._open()
+        while True:
+            self._request.token.raise_if_aborted()
+            if self._calls >= self._parts.config.max_turns:
+                return await self._give_up()
+            answer = await self._ask()
+            if answer.tool_calls:
+                await self._run_tools(answer)
+                await self._inject("running")
+            elif not await self._goes_on():
+                return self._result(answer)
+
+    async def _open(self) -> None:
+        request, parts = self._request, self._parts
+        await self._inject("wake" if request.user is None else "user_turn")
+        if request.user is not None:
+            parts.events.user_turn()
+            await parts.history.append(request.user)
+        await parts.runs.join(parts.config.join_wait_s, request.token)
+
+    async def _ask(self) -> Message:
+        """One model call, stored. A cut or failed call leaves its partial text behind."""
+        parts, request = self._parts, self._request
+        model, prompt = self._brain()
+        tools = self._tools = parts.toolset.tools
+        messages = await self._messages()
+        draft = self._draft(messages)
+        try:
+            async with AbortScope(request.token):
+                result = await model.prompt(
+                    ModelRequest(
+                        messages=tuple(messages),
+                        tools=tuple(tool.spec for tool in tools),
+                        system_prompt=prompt,
+                    ),
+                    draft.notify,
+                    request.token,
+                )
+            if not result.messages:
+                raise ModelError(f"{model.name} returned no message", code="ERR_MODEL_EMPTY")
+        except BaseException:
+            await self._keep_partial(draft)
+            raise
+        draft.close()
+        answer = draft.message(result.messages)
+        await self._store(answer, result, messages)
+        return answer
+
+    async def _messages(self) -> list[Message]:
+        """The model's view, with what only this request shows at its tail (19.2)."""
+        parts, wake = self._parts, self._request.wake
+        messages = await parts.history.view(parts.runs.running)
+        parts.runs.seen()
+        note = wake.note if wake is not None else ""
+        if not note and (not messages or messages[-1].sender == "agent"):
+            note = NOTHING_NEW
+        if note:
+            tail = Message(sender="user", id="runtime", text=note, framework_context="runtime")
+            messages.append(tail)
+        return messages
+
+    def _draft(self, messages: list[Message]) -> Draft:
+        history = self._parts.history
+
+        def taken() -> set[str]:
+            return {call.id for message in messages for call in message.tool_calls}
+
+        emit, playback = self._request.emitter.emit, self._request.playback
+        return Draft(history.open_draft(), history.new_id, taken, emit, playback)
+
+    async def _keep_partial(self, draft: Draft) -> None:
+        """Store what was said before the end. Bounded: a stuck store must not hold the caller."""
+        draft.close()
+        partial = draft.partial()
+        try:
+            if partial is not None:
+                async with asyncio.timeout(KEEP_PARTIAL_S):
+                    await self._parts.history.append(partial)
+        finally:
+            self._parts.history.drop_draft(draft.message_id)
+
+    async def _store(self, answer: Message, result: ModelResult, view: list[Message]) -> None:
+        parts, emitter = self._parts, self._request.emitter
+        self._calls += 1
+        self._usage += result.usage
+        parts.compactor.measure(result.usage, view, answer)
+        store = parts.history.store
+        await store.add_tokens(result.usage)
+        emitter.emit(TokenConsumption(consumption=result.usage))
+        if not answer.tool_calls:
+            await parts.history.append(answer)
+        else:
+            await self._compact_before_calls()
+            await parts.history.append_calls(answer, _reserved(answer))
+        await store.increment_turn()
+
+    async def _compact_before_calls(self) -> None:
+        """So that a call and its result stay on one side of the boundary (row 48)."""
+        parts = self._parts
+        if parts.compactor.is_imminent and not parts.runs.running:
+            model, prompt = self._brain()
+            await parts.compactor.run(model, prompt, self._request.emitter, self._request.token)
+
+    async def _run_tools(self, answer: Message) -> None:
+        parts, request = self._parts, self._request
+        # With an owner only the wider scope reaches tools; without one nobody could wait for them.
+        owned = parts.runs.group is not None
+        token = request.token.tools.child() if owned else request.token
+        # The tools the model was shown, even if they were replaced meanwhile (row 12).
+        scope = CallScope(parts.agent, self._tools, token, request.gate)
+        batch = Batch(
+            _reserved(answer).id, answer.tool_calls, scope, request.emitter.emit, asyncio.Event()
+        )
+        await parts.runs.run(batch, request.token)
+
+    async def _inject(self, mode: InjectionMode) -> None:
+        """Show all pending outside events in one stored message (spec core 10.2)."""
+        parts = self._parts
+        events = await parts.events.pending()
+        if not events:
+            return
+        await parts.history.append(events_message(events, parts.history.new_id("msg")))
+        await parts.events.injected(events)
+        for event in events:
+            self._request.emitter.emit(
+                EventInjected(id=event.id, source=event.source, kind=event.kind, mode=mode)
+            )
+
+    async def _goes_on(self) -> bool:
+        """After a text answer: another round only for events that ask for it, never on a call,
+        where the holder picks the moment."""
+        if self._request.in_call or not self._parts.events.take_wake():
+            return False
+        await self._inject("running")
+        return True
+
+    async def _give_up(self) -> RequestResult:
+        parts = self._parts
+        canned = Message(
+            sender="agent",
+            id=parts.history.new_id("msg"),
+            text=MAX_TURNS_TEXT.format(limit=parts.config.max_turns),
+            playback="pending" if self._request.playback else None,
+        )
+        await parts.history.append(canned)
+        # Reported like a model's answer: on a call it must be spoken, not end in silence.
+        self._request.emitter.emit(ModelResponse(text=canned.text, message_id=canned.id))
+        parts.runs.seen()
+        return self._result(canned, max_turns=True)
+
+    def _result(self, answer: Message, *, max_turns: bool = False) -> RequestResult:
+        user = self._request.user
+        return RequestResult(
+            request_id=self._request.id,
+            user_message_id=user.id if user is not None else None,
+            messages=(answer,),
+            usage=self._usage,
+            model_calls=self._calls,
+            stop="max_turns" if max_turns else "text",
+        )
+
+
+def _reserved(answer: Message) -> Message:
+    """The results message of a call message, still empty."""
+    return Message(
+        sender="user", id=f"{answer.id}_results", text=RESULTS_TEXT, is_tool_results=True
+    )

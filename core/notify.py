@@ -1,0 +1,211 @@
+"""Subscribers: ordered, isolated, bounded.
+
+Every subscriber has its own queue and its own pump task, so a slow one delays nobody and a raising
+one is logged and counted (spec core 9, 19.9). The pumps live in the task group of whoever entered
+`running()`: the agent's owner for a call, the single request otherwise. A temporary subscriber of
+one request is different: it is called in the emitter's own step, so it must be quick.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from .events import SubscriberEvent, TextDelta
+
+logger = logging.getLogger(__name__)
+
+
+class Subscriber(Protocol):
+    """Anything with `record(event)`, plain or async."""
+
+    def record(self, event: SubscriberEvent, /) -> Awaitable[None] | None: ...
+
+
+Listener = Callable[[SubscriberEvent], None]
+
+
+@dataclass(slots=True)
+class SubscriberStatistics:
+    """Counts since the subscriber was added; `queued` is the present backlog."""
+
+    delivered: int = 0
+    failed: int = 0
+    dropped: int = 0
+    queued: int = 0
+
+
+class _Feed:
+    """One subscriber's queue. Drops the oldest text_delta first, then the oldest event."""
+
+    def __init__(self, subscriber: Subscriber, limit: int) -> None:
+        self.subscriber = subscriber
+        self.statistics = SubscriberStatistics()
+        self._limit = limit
+        self._events: deque[SubscriberEvent] = deque()
+        self._changed = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def put(self, event: SubscriberEvent) -> None:
+        if len(self._events) >= self._limit:
+            self._drop_one()
+        self._events.append(event)
+        self.statistics.queued = len(self._events)
+        self._idle.clear()
+        self._changed.set()
+
+    async def flushed(self) -> None:
+        await self._idle.wait()
+
+    async def pump(self) -> None:
+        """Deliver for ever; a cancelled pump has delivered a prefix and nothing twice."""
+        while True:
+            while self._events:
+                event = self._events.popleft()
+                self.statistics.queued = len(self._events)
+                await self._deliver(event)
+            self._changed.clear()
+            self._idle.set()
+            await self._changed.wait()
+
+    async def _deliver(self, event: SubscriberEvent) -> None:
+        try:
+            outcome = self.subscriber.record(event)
+            if inspect.isawaitable(outcome):
+                await outcome
+            self.statistics.delivered += 1
+        except Exception:
+            self.statistics.failed += 1
+            logger.exception("subscriber failed", extra={"event": event.wire})
+
+    def _drop_one(self) -> None:
+        self.statistics.dropped += 1
+        for event in self._events:
+            if isinstance(event, TextDelta):
+                self._events.remove(event)
+                return
+        self._events.popleft()
+
+
+class Notifier:
+    """Fans events out to the agent's subscribers, in order for each of them."""
+
+    def __init__(self, queue_size: int = 1024, close_timeout_s: float = 1.0) -> None:
+        self._queue_size = queue_size
+        self._close_timeout_s = close_timeout_s
+        self._feeds: list[_Feed] = []
+        self._pumps: dict[int, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def add(self, subscriber: Subscriber) -> None:
+        """Add once; a second add of the same object is ignored."""
+        if any(feed.subscriber is subscriber for feed in self._feeds):
+            return
+        feed = _Feed(subscriber, self._queue_size)
+        self._feeds.append(feed)
+        self._start(feed)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        """Stop delivering; events still queued for it are lost."""
+        for feed in [feed for feed in self._feeds if feed.subscriber is subscriber]:
+            self._feeds.remove(feed)
+            pump = self._pumps.pop(id(feed), None)
+            if pump is not None:
+                pump.cancel()
+
+    def emit(self, event: SubscriberEvent) -> None:
+        """Queue for every subscriber; never blocks, never raises."""
+        for feed in self._feeds:
+            feed.put(event)
+
+    def statistics(self) -> list[tuple[Subscriber, SubscriberStatistics]]:
+        return [(feed.subscriber, feed.statistics) for feed in self._feeds]
+
+    @property
+    def pumping(self) -> bool:
+        return self._group is not None
+
+    @property
+    def wants_pumps(self) -> bool:
+        """True when there are subscribers and nobody runs their pumps yet."""
+        return self._group is None and bool(self._feeds)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own the pump tasks; at exit queues are flushed for at most `close_timeout_s`."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for feed in self._feeds:
+                self._start(feed)
+            try:
+                yield
+                await self.flush()
+            finally:
+                self._group = None
+                pumps, self._pumps = self._pumps, {}
+                for pump in pumps.values():
+                    pump.cancel()
+
+    async def flush(self) -> None:
+        """Wait until every subscriber caught up, or `close_timeout_s` is over (logged)."""
+        if self._group is None:
+            return
+        try:
+            async with asyncio.timeout(self._close_timeout_s):
+                for feed in list(self._feeds):
+                    await feed.flushed()
+        except TimeoutError:
+            logger.warning("subscriber still busy at close", extra={"left": len(self._feeds)})
+
+    def _start(self, feed: _Feed) -> None:
+        if self._group is not None:
+            self._pumps[id(feed)] = self._group.create_task(feed.pump(), name="subscriber pump")
+
+
+class Emitter:
+    """Emits for one request: attributes events, calls its temporary subscriber, then the others."""
+
+    def __init__(
+        self,
+        notifier: Notifier,
+        agent: str,
+        run_id: str = "",
+        listener: Listener | Subscriber | None = None,
+    ) -> None:
+        self._notifier = notifier
+        self._agent = agent
+        self._run_id = run_id
+        self._listener = listener
+
+    def emit(self, event: SubscriberEvent) -> None:
+        """Never raises and never blocks."""
+        event = replace(event, agent=self._agent, run_id=self._run_id)
+        if self._listener is not None:
+            call_isolated(self._listener, event)
+        self._notifier.emit(event)
+
+    @property
+    def run_id(self) -> str:
+        return self._run_id
+
+    def detach(self) -> None:
+        """The request is over: its temporary subscriber hears nothing more."""
+        self._listener = None
+
+
+def call_isolated(listener: Listener | Subscriber, event: SubscriberEvent) -> None:
+    """Call a request's temporary subscriber in place; its exception is logged, not raised."""
+    try:
+        if callable(listener):
+            listener(event)
+        else:
+            outcome = listener.record(event)
+            if inspect.isawaitable(outcome):
+                raise TypeError("the temporary subscriber of a request must not be async")
+    except Exception:
+        logger.exception("request subscriber failed", extra={"event": event.wire})

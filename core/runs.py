@@ -1,0 +1,187 @@
+"""Running tools: batches of calls that may outlive the request that asked for them.
+
+One batch = the calls of one model reply. With an owner (Agent.running) its task lives in the
+owner's task group: barge-in ends the request, the batch goes on as *outstanding*. Without one the
+request itself runs the batch and an abort of any scope stops its abortable tools. Whatever ends a
+batch, each of its calls has exactly one terminal result in the store (DESIGN 5.6).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .cancel import AbortScope, CancelToken
+from .errors import CoreError
+from .events import SubscriberEvent, ToolSettledIdle, ToolStarted, ToolUseResult
+from .executor import CallScope, Executor, aborted_result
+from .history import History
+from .messages import ResultStatus, ToolCall, ToolResult
+from .toolset import find_tool
+
+logger = logging.getLogger(__name__)
+
+Emit = Callable[[SubscriberEvent], None]
+CLEAN_UP_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The calls of one reply. `done` is set when each has its result in the store."""
+
+    results_id: str
+    calls: tuple[ToolCall, ...]
+    scope: CallScope
+    emit: Emit
+    done: asyncio.Event
+
+
+class ToolRuns:
+    """Every call without a terminal result, and results no model has seen yet."""
+
+    def __init__(self, history: History, executor: Executor, emit: Emit) -> None:
+        self._history = history
+        self._executor = executor
+        self._emit = emit
+        self._batches: dict[str, Batch] = {}
+        self._running: dict[str, ToolCall] = {}
+        self._unseen: dict[str, tuple[str, ResultStatus]] = {}
+        self.group: asyncio.TaskGroup | None = None
+        self.quiet = True
+
+    @property
+    def running(self) -> frozenset[str]:
+        """Ids of calls without a terminal result."""
+        return frozenset(self._running)
+
+    async def run(self, batch: Batch, token: CancelToken) -> None:
+        """Run a batch; raises AbortError when `token` (the request's) fires first.
+
+        After AbortError the batch goes on in the owner's group, or is complete without an owner.
+        """
+        self._batches[batch.results_id] = batch
+        self._running.update({call.id: call for call in batch.calls})
+        if self.group is None:
+            await self._work(batch)
+            token.raise_if_aborted()
+            return
+        self.group.create_task(self._owned(batch), name=f"tools {batch.results_id}")
+        async with AbortScope(token):
+            await batch.done.wait()
+
+    async def join(self, limit_s: float, token: CancelToken) -> None:
+        """Wait for outstanding calls, at most `limit_s` (CONTRACTS E, last row)."""
+        if not self._batches:
+            return
+        try:
+            async with asyncio.timeout(limit_s), AbortScope(token):
+                for batch in list(self._batches.values()):
+                    await batch.done.wait()
+        except TimeoutError:
+            logger.info("asking with tools outstanding", extra={"count": len(self._running)})
+
+    def abort(self, reason: str) -> None:
+        """Stop every abortable outstanding tool; un_abortable ones finish."""
+        for batch in list(self._batches.values()):
+            batch.scope.token.abort(reason)
+
+    async def settle(self, limit_s: float) -> None:
+        """After abort(): wait until the batches without a running un_abortable tool are over."""
+        for batch in list(self._batches.values()):
+            if any(self._survives(batch, call) for call in batch.calls):
+                continue
+            try:
+                async with asyncio.timeout(limit_s):
+                    await batch.done.wait()
+            except TimeoutError:
+                logger.warning("tool ignores its abort", extra={"calls": len(batch.calls)})
+
+    def seen(self) -> None:
+        """A model request with all results so far was just built."""
+        self._unseen.clear()
+
+    def announce(self) -> None:
+        """No request runs: report results no model has seen (called at a request's end too)."""
+        unseen, self._unseen = self._unseen, {}
+        for call_id, (name, status) in unseen.items():
+            self._emit(ToolSettledIdle(call_id=call_id, tool_name=name, status=status))
+
+    def _survives(self, batch: Batch, call: ToolCall) -> bool:
+        tool = find_tool(batch.scope.tools, call.tool_name)
+        return call.id in self._running and tool is not None and tool.un_abortable
+
+    async def _owned(self, batch: Batch) -> None:
+        """A batch in a shared group: its own failure must not end its neighbours."""
+        try:
+            await self._work(batch)
+        except Exception:
+            logger.exception("tool batch failed", extra={"results": batch.results_id})
+
+    async def _work(self, batch: Batch) -> None:
+        try:
+            for group in _parallel_groups(batch):
+                if len(group) == 1:
+                    await self._one(batch, group[0])
+                else:
+                    async with asyncio.TaskGroup() as tasks:
+                        for call in group:
+                            tasks.create_task(self._one(batch, call), name=call.tool_name)
+        finally:
+            await self._close(batch)
+
+    async def _one(self, batch: Batch, call: ToolCall) -> None:
+        batch.emit(ToolStarted(call_id=call.id, tool_name=call.tool_name, input=call.input_args))
+        await self._record(batch, await self._executor.run(call, batch.scope))
+
+    async def _record(self, batch: Batch, result: ToolResult) -> None:
+        if not await self._history.add_result(batch.results_id, result):
+            return
+        self._running.pop(result.call_id, None)
+        data = result.result
+        if data.status != "aborted":
+            self._unseen[result.call_id] = (result.tool_name, data.status)
+        batch.emit(
+            ToolUseResult(
+                call_id=result.call_id,
+                tool_name=result.tool_name,
+                result=data,
+                duration_ms=result.duration_ms,
+            )
+        )
+        if self.quiet:
+            self.announce()
+
+    async def _close(self, batch: Batch) -> None:
+        """Give each call that has no result yet an aborted one, then let the batch go."""
+        try:
+            async with asyncio.timeout(CLEAN_UP_S):
+                unfinished = [call for call in batch.calls if call.id in self._running]
+                for call in unfinished:
+                    data = aborted_result(batch.scope.token.reason)
+                    await self._record(batch, ToolResult(call.tool_name, call.id, data))
+                if unfinished:
+                    await self._history.rewrite_results(batch.results_id)
+        except (TimeoutError, CoreError):
+            logger.exception("results not stored", extra={"results": batch.results_id})
+        finally:
+            for call in batch.calls:
+                self._running.pop(call.id, None)
+            self._history.close_results(batch.results_id)
+            self._batches.pop(batch.results_id, None)
+            batch.done.set()
+
+
+def _parallel_groups(batch: Batch) -> Iterator[Sequence[ToolCall]]:
+    """Calls in order; neighbours whose tools are all `parallel` run as one group."""
+    group: list[ToolCall] = []
+    for call in batch.calls:
+        tool = find_tool(batch.scope.tools, call.tool_name)
+        if tool is not None and tool.parallel:
+            group.append(call)
+            continue
+        if group:
+            yield group
+            group = []
+        yield (call,)
+    if group:
+        yield group
