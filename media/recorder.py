@@ -2,15 +2,16 @@
 
 Owned by the call that records. A sample's place in the file is its position on the input clock,
 so the tracks cannot drift. File I/O runs on the recorder's one thread, because a slow disk may
-block a write for seconds; at most `_MAX_JOBS` blocks wait for it, what exceeds that is counted as
-lost, never waited for. Never resamples: feed it its own rate.
+block a write for seconds; at most `_MAX_JOBS` blocks wait for it. What exceeds that is counted as
+lost on a real loop, which must not stall; where time stands still (a virtual loop, or no loop at
+all) the recorder waits instead. Never resamples: feed it its own rate.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -197,16 +198,29 @@ class Recorder:
         self._base = base
 
     def _flush(self, *, force: bool = False) -> None:
-        """Queue the dirty range; with a full queue it stays dirty until the next second."""
+        """Queue the dirty range; on a real loop and a full queue it stays dirty until later."""
         failed = [job for job in self._jobs if job.done() and job.exception() is not None]
         waiting = [job for job in self._jobs if not job.done()]
         self._jobs = failed[:1] + waiting
-        if self._dirty is None or (len(waiting) >= _MAX_JOBS and not force):
+        if self._dirty is None:
             return
+        if len(waiting) >= _MAX_JOBS and not force:
+            if not _may_wait():
+                return
+            wait(waiting[:1])
         low, high = self._dirty
         block = self._held[low - self._base : high - self._base].astype("<i2").tobytes()
         self._jobs.append(self._writer.submit(self._file.write, low, block, high))
         self._dirty = None
+
+
+def _may_wait() -> bool:
+    """Whether blocking here costs nobody time."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return True
+    return bool(getattr(loop, "is_virtual", False))
 
 
 def _nothing() -> None:

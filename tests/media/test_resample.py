@@ -169,7 +169,7 @@ def test_reset_starts_over() -> None:
 
 def test_misuse_is_named() -> None:
     with pytest.raises(MediaValueError, match="int16"):
-        Resampler(48_000, 16_000).feed(np.zeros(4, np.float32))  # type: ignore[arg-type]
+        Resampler(48_000, 16_000).feed(np.zeros(4, np.float32))
     with pytest.raises(MediaValueError, match="mono"):
         Resampler(48_000, 16_000).feed(np.zeros((4, 2), np.int16))
     with pytest.raises(MediaValueError, match="47999"):
