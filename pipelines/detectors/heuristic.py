@@ -1,0 +1,122 @@
+"""The turn detector without a model: four tiers read off the transcript alone.
+
+Stateless and pure; serves alone, and as the fallback of any other detector. CONTRACTS E,
+spec/voice 5.1 with section 24: the question comes first, and a short last word alone is no
+dictation (W-21: "Can you help me?" must not wait two seconds).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from .port import Decision, TurnQuery
+
+Tier = Literal["empty", "question", "dictation", "statement", "unfinished"]
+
+_CLOSERS = " \t\r\n\"'”’»)]}」』"
+_QUESTION = tuple("?!？！؟")
+_STATEMENT = tuple(".…。।॥۔｡．")
+_SPLIT = re.compile(r"[\s\-–—,]+")
+_TRAILING = re.compile(r"[^\w]+$")
+
+_SHORT_WORDS = frozenset(
+    ("am", "an", "as", "at", "be", "by", "do", "go", "ha", "he", "hi", "if", "in", "is", "it")
+    + ("me", "mr", "ms", "my", "no", "of", "oh", "ok", "on", "or", "so", "to", "tv", "uh", "um")
+    + ("up", "us", "we", "ya", "ah", "id", "im")
+)
+"""Two-letter words of ordinary speech: never spelling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiers:
+    """Hold of each tier in milliseconds from the end of speech. `short_ms` caps statement and
+    unfinished while a one-word answer is expected."""
+
+    question_ms: int = 0
+    statement_ms: int = 600
+    unfinished_ms: int = 900
+    dictation_ms: int = 2000
+    short_ms: int = 300
+
+    def __post_init__(self) -> None:
+        for name in ("question_ms", "statement_ms", "unfinished_ms", "dictation_ms", "short_ms"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: {getattr(self, name)} cannot be used; use 0 or more")
+
+    def hold(self, tier: Tier) -> int:
+        """The hold of `tier`; nothing said holds nothing."""
+        return {
+            "empty": 0,
+            "question": self.question_ms,
+            "statement": self.statement_ms,
+            "unfinished": self.unfinished_ms,
+            "dictation": self.dictation_ms,
+        }[tier]
+
+
+DEFAULTS = Tiers()
+
+
+class HeuristicDetector:
+    """Decides by tier; the reason is the tier's name. Never fails, never waits."""
+
+    def __init__(self, tiers: Tiers = DEFAULTS) -> None:
+        self.tiers = tiers
+
+    async def decide(self, query: TurnQuery) -> Decision:
+        """The tier's hold, stretched by the caller's pauses."""
+        tier = tier_of(query.transcript)
+        if query.expecting == "dictation" and tier in ("statement", "unfinished"):
+            tier = "dictation"
+        hold = query.pauses.stretch(self.tiers.hold(tier))
+        if query.expecting == "short" and tier in ("statement", "unfinished"):
+            hold = min(hold, self.tiers.short_ms)
+        return Decision(hold, tier)
+
+
+def tier_of(transcript: str) -> Tier:
+    """The tier of a transcript, in order: empty, question, dictation, statement, unfinished."""
+    text = transcript.rstrip(_CLOSERS)
+    if not text:
+        return "empty"
+    if text.endswith(_QUESTION):
+        return "question"
+    if is_dictation(text):
+        return "dictation"
+    return "statement" if text.endswith(_STATEMENT) else "unfinished"
+
+
+def is_question(transcript: str) -> bool:
+    """Whether the transcript ends as a question."""
+    return transcript.rstrip(_CLOSERS).endswith(("?", "？", "؟"))
+
+
+def is_dictation(transcript: str) -> bool:
+    """Whether the caller is reading out digits or letters: a digit last, or two spelled tokens.
+
+    A spelled token has one or two characters and is no ordinary short word; "a" and "I" count as
+    letters only beside another.
+    """
+    tokens = [_TRAILING.sub("", token) for token in _SPLIT.split(transcript)]
+    tokens = [token for token in tokens if token]
+    if not tokens:
+        return False
+    if tokens[-1][-1].isdigit():
+        return True
+    spelled = 0
+    for token in reversed(tokens):
+        if not _is_spelled(token):
+            break
+        spelled += 1
+    return spelled >= 2
+
+
+def _is_spelled(token: str) -> bool:
+    return (
+        len(token) <= 2
+        and token.isascii()
+        and token.isalnum()
+        and token.lower() not in _SHORT_WORDS
+    )

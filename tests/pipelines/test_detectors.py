@@ -1,0 +1,172 @@
+"""Turn detectors: the tiers, the decision rule, and what happens when a detector is late."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from voxglove.pipelines.detectors.heuristic import HeuristicDetector, Tiers, is_dictation, tier_of
+from voxglove.pipelines.detectors.port import (
+    Decision,
+    DetectorError,
+    PauseEma,
+    TurnQuery,
+    decide_in_time,
+)
+from voxglove.pipelines.detectors.smart_turn import (
+    Features,
+    Samples,
+    SmartTurnConfig,
+    SmartTurnDetector,
+    weigh,
+)
+
+AUDIO = np.ones(16_000, np.int16)
+
+
+class Slow:
+    """A detector that never answers by itself."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    async def decide(self, query: TurnQuery) -> Decision:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        return Decision(0, "never")
+
+
+class Broken:
+    async def decide(self, query: TurnQuery) -> Decision:
+        raise DetectorError("no model")
+
+
+@pytest.mark.parametrize(
+    ("text", "hold", "tier"),
+    [
+        ("", 0, "empty"),
+        ("  ", 0, "empty"),
+        ("What time is it?", 0, "question"),
+        ("Stop!", 0, "question"),
+        ("你好吗？", 0, "question"),
+        ("I would like a table.", 600, "statement"),
+        ("Well…", 600, "statement"),
+        ("I want to go.", 600, "statement"),
+        ("Yes, that is it.", 600, "statement"),
+        ("So do I.", 600, "statement"),
+        ("I would like a", 900, "unfinished"),
+        ("and then we", 900, "unfinished"),
+        ("my code is A B", 2000, "dictation"),
+        ("It is B-X", 2000, "dictation"),
+        ("my number is 555", 2000, "dictation"),
+        ("five 5 5 5.", 2000, "dictation"),
+    ],
+)
+async def test_voice_row_059_heuristic_tiers(text: str, hold: int, tier: str) -> None:
+    decision = await HeuristicDetector().decide(TurnQuery(transcript=text))
+    assert (decision.hold_ms, decision.reason) == (hold, tier)
+
+
+@pytest.mark.parametrize("text", ["Can you help me?", "Is it B?", "Is my code A B?", "At 7?"])
+def test_voice_row_060_a_question_is_never_dictation(text: str) -> None:
+    assert tier_of(text) == "question"
+
+
+@pytest.mark.parametrize("text", ["go to it", "so am I", "give it to me", "ok", "B", ""])
+def test_ordinary_short_words_are_no_dictation(text: str) -> None:
+    assert not is_dictation(text)
+
+
+async def test_what_the_agent_asked_for_overrides_the_tier() -> None:
+    detector = HeuristicDetector()
+    short = await detector.decide(TurnQuery(transcript="Yes.", expecting="short"))
+    digits = await detector.decide(TurnQuery(transcript="four five", expecting="dictation"))
+    assert (short.hold_ms, digits.hold_ms) == (300, 2000)
+
+
+async def test_voice_row_061_a_late_detector_falls_back_to_the_tier() -> None:
+    slow = Slow()
+    query = TurnQuery(transcript="I would like a")
+    decision = await decide_in_time(slow, HeuristicDetector(), query, timeout_ms=1)
+    assert (decision.hold_ms, decision.reason) == (900, "fallback:unfinished")
+    assert slow.cancelled
+
+
+async def test_voice_row_061_a_failing_detector_falls_back_to_the_tier() -> None:
+    query = TurnQuery(transcript="Fine.", pauses=PauseEma(ms=1400))
+    decision = await decide_in_time(Broken(), HeuristicDetector(), query)
+    assert (decision.hold_ms, decision.reason) == (1200, "fallback:statement")
+
+
+async def test_an_answer_in_time_is_taken_as_it_is() -> None:
+    query = TurnQuery(transcript="Hm?")
+    decision = await decide_in_time(HeuristicDetector(), Broken(), query)
+    assert decision == Decision(0, "question")
+
+
+def test_pauses_stretch_long_holds_between_one_and_three_times() -> None:
+    assert PauseEma().stretch(900) == 900
+    assert PauseEma(ms=1400).stretch(900) == 1800
+    assert PauseEma(ms=1400).stretch(400) == 400
+    assert PauseEma(ms=100).stretch(900) == 900
+    assert PauseEma(ms=9000).stretch(900) == 2700
+    assert PauseEma(ms=9000).stretch(2000) == 2800
+
+
+def test_pauses_learn_from_gaps_up_to_five_seconds() -> None:
+    assert PauseEma().after(1700).ms == pytest.approx(1000)
+    assert PauseEma().after(5001) == PauseEma()
+    assert PauseEma().after(-1) == PauseEma()
+
+
+@pytest.mark.parametrize(
+    ("p", "text", "silence", "hold", "again"),
+    [
+        (0.5, "I would like a", 200, 0, None),
+        (0.49, "I would like a", 200, 1500, 600),
+        (0.49, "I would like a", 600, 1500, None),
+        (0.2, "Can you help me?", 200, 0, None),
+        (0.19, "Can you help me?", 200, 1500, 600),
+        (0.49, "my code is A B", 600, 2800, None),
+        (0.49, "my number is 555", 600, 2800, None),
+    ],
+)
+def test_decision_rule(p: float, text: str, silence: int, hold: int, again: int | None) -> None:
+    decision = weigh(p, TurnQuery(transcript=text, silence_ms=silence))
+    assert (decision.hold_ms, decision.ask_again_ms, decision.p) == (hold, again, p)
+
+
+async def test_smart_turn_hears_the_last_eight_seconds() -> None:
+    heard: list[int] = []
+
+    def mel(audio: Samples) -> Features:
+        heard.append(len(audio))
+        return np.zeros((1, 80, 800), np.float32)
+
+    detector = SmartTurnDetector(lambda features: float(features.sum()) + 0.9, mel)
+    query = TurnQuery(transcript="so", audio=np.zeros(200_000, np.int16))
+    assert (await detector.decide(query)).hold_ms == 0
+    assert heard == [128_000]
+
+
+async def test_smart_turn_names_what_is_wrong() -> None:
+    def wrong(audio: Samples) -> Features:
+        return np.zeros((80, 800), np.float32)
+
+    detector = SmartTurnDetector(lambda features: 1.0, wrong)
+    with pytest.raises(DetectorError, match="shape"):
+        await detector.decide(TurnQuery(transcript="", audio=AUDIO))
+    with pytest.raises(DetectorError, match="audio"):
+        await detector.decide(TurnQuery(transcript=""))
+
+
+def test_bad_numbers_name_the_field() -> None:
+    with pytest.raises(ValueError, match="commit_p"):
+        SmartTurnConfig(commit_p=1.5)
+    with pytest.raises(ValueError, match="ask_again_ms"):
+        SmartTurnConfig(ask_again_ms=2000)
+    with pytest.raises(ValueError, match="statement_ms"):
+        Tiers(statement_ms=-1)
