@@ -1,0 +1,89 @@
+"""Endpointing: how long to hold a turn after the speech ended, and whether its text is a turn.
+
+Pure rules over values (CONTRACTS E, spec/voice 5). The machine asks; nothing here has state,
+clocks or I/O. Holds are milliseconds counted from the last voiced sample, never from the moment a
+detector answered (row 62).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..media.errors import MediaValueError
+from ..media.turns.nearfield import NearFieldConfig
+from .detectors.heuristic import Tiers, tier_of
+from .detectors.port import Decision, PauseEma, TurnQuery
+from .detectors.smart_turn import SmartTurnConfig, weigh
+
+RATE = 16_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnConfig:
+    """Numbers of CONTRACTS E; keys of `turn` in the configuration. Milliseconds say so.
+
+    Raises MediaValueError for a negative wait or a probability outside 0..1.
+    """
+
+    manual: bool = False
+    start_muted: bool | None = None
+    detector: SmartTurnConfig = SmartTurnConfig()
+    detector_timeout_ms: int = 350
+    tiers: Tiers = Tiers()
+    stable_ms: int = 1_500
+    stable_again_ms: int = 800
+    stable_hold_ms: int = 500
+    sweep_ms: int = 400
+    sweep_still_ms: int = 1_200
+    final_timeout_ms: int = 4_000
+    fresh_ms: int = 3_000
+    evidence_p: float = 0.15
+    room_p: float = 0.05
+    voice_p: float = 0.35
+    deaf_ms: int = 10_000
+    deaf_again_ms: int = 5_000
+    quiet_ms: int = 700
+    talk_click_ms: int = 300
+    talk_minimum_ms: int = 350
+    near_field: NearFieldConfig = NearFieldConfig()
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if name.endswith("_ms") and value < 0:
+                raise MediaValueError(f"turn.{name}", str(value), "use 0 or more milliseconds")
+            if name.endswith("_p") and not 0 <= value <= 1:
+                raise MediaValueError(f"turn.{name}", str(value), "use a probability 0..1")
+
+    @property
+    def muted_at_start(self) -> bool:
+        """Whether the microphone is closed until somebody opens it (row 3)."""
+        return self.manual if self.start_muted is None else self.start_muted
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the detector said, and of which text it knew."""
+
+    asked_text: str
+    decision: Decision | None
+    """None: no detector, or it did not answer in time (row 61)."""
+    late: bool = False
+
+
+def hold_for(
+    text: str, config: TurnConfig, answer: Answer, *, waited_ms: int, pauses: PauseEma
+) -> Decision:
+    """How long a turn of `text` is held, counted from its last voiced sample.
+
+    A detector that only listened is weighed again once the text is known: "a question and p >= .2"
+    needs both. Without an answer the tiers decide, stretched by the caller's own pauses.
+    """
+    decision = answer.decision
+    if decision is None:
+        tier = tier_of(text)
+        reason = f"fallback:{tier}" if answer.late else tier
+        return Decision(pauses.stretch(config.tiers.hold(tier)), reason)
+    if decision.p is not None and text != answer.asked_text:
+        return weigh(decision.p, TurnQuery(transcript=text, silence_ms=waited_ms), config.detector)
+    return decision

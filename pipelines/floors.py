@@ -1,0 +1,96 @@
+"""The three tables of the turn machine: who may move from where to where, and by what.
+
+A transition that is not in a table does not exist: the machine ignores and counts its event
+(DESIGN 4). The diagram in docs/turns.md is generated from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from .vocabulary import LineFloor, ModeName
+
+UserFloor = Literal["silent", "tentative", "speaking", "holding"]
+AgentFloor = Literal["idle", "thinking", "speaking", "paused", "narrating"]
+
+LINE: Mapping[LineFloor, Mapping[str, LineFloor]] = {
+    "detached": {"attached": "attached", "closed": "closed"},
+    "attached": {"held": "held", "detached": "detached", "closed": "closed"},
+    "held": {"attached": "attached", "detached": "detached", "closed": "closed"},
+    "closed": {},
+}
+
+USER: Mapping[UserFloor, Mapping[str, UserFloor]] = {
+    "silent": {"start": "tentative", "words": "holding"},
+    "tentative": {
+        "confirmed": "speaking",
+        "misfire": "silent",
+        "misfire, turn pending": "holding",
+        "hush": "silent",
+    },
+    "speaking": {"end": "holding", "hush": "silent"},
+    "holding": {
+        "start": "tentative",
+        "committed": "silent",
+        "dropped": "silent",
+        "hush": "silent",
+    },
+}
+"""`hush`: the microphone closed or the call moved on, so whatever was being said is over."""
+
+AGENT: Mapping[AgentFloor, Mapping[str, AgentFloor]] = {
+    "idle": {"reply": "thinking", "narrate": "narrating"},
+    "thinking": {
+        "sounded": "speaking",
+        "answered": "idle",
+        "cut": "idle",
+        "narrate": "narrating",
+    },
+    "speaking": {
+        "silenced": "thinking",
+        "answered": "idle",
+        "pause": "paused",
+        "cut": "idle",
+    },
+    "paused": {"resume": "speaking", "cut": "idle", "answered": "idle"},
+    "narrating": {
+        "narrated": "idle",
+        "narrated, reply open": "thinking",
+        "cut": "idle",
+    },
+}
+
+MODES: Mapping[AgentFloor, ModeName] = {
+    "idle": "listening",
+    "thinking": "thinking",
+    "speaking": "speaking",
+    "paused": "speaking",
+    "narrating": "listening",
+}
+"""The public mode of each agent floor; `idle` before the line was first attached and after it
+closed, and a narration inside an answer keeps that answer's `thinking`."""
+
+
+Table = (
+    Mapping[LineFloor, Mapping[str, LineFloor]]
+    | Mapping[UserFloor, Mapping[str, UserFloor]]
+    | Mapping[AgentFloor, Mapping[str, AgentFloor]]
+)
+
+
+def diagram() -> str:
+    """The three tables as Mermaid state diagrams (docs/turns.md holds exactly this)."""
+    parts = [
+        _one("The line", "detached", LINE),
+        _one("The user's floor", "silent", USER),
+        _one("The agent's floor", "idle", AGENT),
+    ]
+    return "\n".join(parts)
+
+
+def _one(title: str, first: str, table: Table) -> str:
+    lines = [f"## {title}", "", "```mermaid", "stateDiagram-v2", f"    [*] --> {first}"]
+    for state, moves in table.items():
+        lines += [f"    {state} --> {target}: {trigger}" for trigger, target in moves.items()]
+    return "\n".join([*lines, "```", ""])

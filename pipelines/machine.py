@@ -1,0 +1,128 @@
+"""The turn machine: one pure reducer per call.
+
+`step(state, event, config) -> (state, effects)`. It reads no clock and does no I/O; every event
+carries its sample position. Three floors (see `floors`) and the guards between them decide; an
+event that means nothing in its state is ignored and counted, never raised. A recorded list of
+events replays a call's decisions exactly (DESIGN 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from .answer import on_answered, on_narrated, on_silenced, on_sounded, take_queued
+from .asks import on_asked, on_line, on_muted, on_slots, on_talk, on_woken, tend_talk
+from .endpoint import on_tick, on_voice, on_words
+from .holds import drop, on_verdict
+from .state import MachineConfig, State, Step, initial
+from .vocabulary import (
+    Answered,
+    Asked,
+    Effect,
+    LineMoved,
+    Muted,
+    Narrated,
+    Silenced,
+    Slots,
+    Sounded,
+    Talk,
+    Tick,
+    TurnEvent,
+    Verdict,
+    Voice,
+    Woken,
+    Words,
+)
+
+__all__ = ["MachineConfig", "State", "initial", "replay", "step"]
+
+
+def step(state: State, event: TurnEvent, config: MachineConfig) -> tuple[State, tuple[Effect, ...]]:
+    """The state after `event`, and what is to be done about it, in order. Never raises for any
+    event in any state; once the line is closed nothing has an effect but completing commands."""
+    move = Step(state, config, event.at)
+    if state.line == "closed" and not isinstance(event, Asked | Muted | Talk):
+        move.ignore()
+        return move.state, ()
+    _dispatch(move, event)
+    take_queued(move)
+    move.tell_mode()
+    return move.state, tuple(move.effects)
+
+
+def replay(events: Iterable[TurnEvent], config: MachineConfig) -> Iterable[tuple[State, Effect]]:
+    """Run a recorded event log; yields each effect with the state after its event."""
+    state = initial(config)
+    for event in events:
+        state, effects = step(state, event, config)
+        for effect in effects:
+            yield state, effect
+
+
+def _dispatch(move: Step, event: TurnEvent) -> None:
+    match event:
+        case Tick():
+            on_tick(move, event)
+            tend_talk(move)
+        case Voice():
+            on_voice(move, event)
+        case Words():
+            on_words(move, event)
+        case Verdict():
+            on_verdict(move, event)
+        case _:
+            _dispatch_answer(move, event)
+
+
+def _dispatch_answer(
+    move: Step,
+    event: Sounded
+    | Silenced
+    | Answered
+    | Narrated
+    | Asked
+    | Muted
+    | Talk
+    | Woken
+    | Slots
+    | LineMoved,
+) -> None:
+    match event:
+        case Sounded():
+            on_sounded(move, event)
+        case Silenced():
+            on_silenced(move, event)
+        case Answered():
+            on_answered(move, event)
+            _drop_unclaimed(move)
+        case Narrated():
+            on_narrated(move, event)
+        case Asked():
+            on_asked(move, event)
+        case _:
+            _dispatch_line(move, event)
+
+
+def _dispatch_line(move: Step, event: Muted | Talk | Woken | Slots | LineMoved) -> None:
+    match event:
+        case Muted():
+            on_muted(move, event)
+        case Talk():
+            on_talk(move, event)
+        case Woken():
+            on_woken(move, event)
+        case Slots():
+            on_slots(move, event)
+        case LineMoved():
+            on_line(move, event)
+        case _:
+            assert_never(event)
+
+
+def _drop_unclaimed(move: Step) -> None:
+    """Words reported while the agent spoke, of a voice that never interrupted it, are nobody's
+    turn once it is done (spec/voice 5.2)."""
+    state = move.state
+    if state.reply is None and state.user == "silent" and state.transcript.pieces:
+        drop(move, "unclaimed")
