@@ -126,12 +126,19 @@ def test_a_late_blank_report_does_not_undo_a_backchannel() -> None:
     assert run(*facts, Tick(ms(2000))) == [Pause()]
 
 
+def asked(*facts: Fact, protected: bool = False) -> list[int]:
+    """Where the recogniser was asked."""
+    state = BargeIn()
+    questions: list[int] = []
+    for fact in facts:
+        state, effects = step(state, fact, protected=protected)
+        questions += [effect.at for effect in effects if isinstance(effect, Ask)]
+    return questions
+
+
 def test_the_recogniser_is_asked_at_250_ms_and_every_250_ms() -> None:
-    state, asked = BargeIn(), []
-    for fact in (onset(), *(Tick(ms(at), ms(120)) for at in range(100, 1000, 10))):
-        state, effects = step(state, fact)
-        asked += [effect.at for effect in effects if isinstance(effect, Ask)]
-    assert asked == [ms(250), ms(500), ms(750)]
+    ticks = [Tick(ms(at), ms(120)) for at in range(100, 1000, 10)]
+    assert asked(onset(), *ticks) == [ms(250), ms(500), ms(750)]
 
 
 def test_the_recogniser_is_asked_once_more_when_speech_ends_unexplained() -> None:
@@ -154,13 +161,8 @@ def test_voice_row_024_a_stop_word_cuts_the_protected_sound_only() -> None:
 
 
 def test_a_protected_utterance_is_still_listened_to_after_it_resumed() -> None:
-    state, asked = BargeIn(), []
-    facts = (onset(), Confirmed(ms(256)), Report("", ms(260)), Tick(ms(500)), Tick(ms(750)))
-    for fact in facts:
-        state, effects = step(state, fact, protected=True)
-        asked += [effect.at for effect in effects if isinstance(effect, Ask)]
-    assert state.stage == "watching"
-    assert asked == [ms(256), ms(500), ms(750)]
+    voice = (onset(), Confirmed(ms(256)), Report("", ms(260)), Tick(ms(500)), Tick(ms(750)))
+    assert asked(*voice, protected=True) == [ms(256), ms(500), ms(750)]
 
 
 def test_a_second_onset_after_an_unexplained_end_stays_paused() -> None:

@@ -98,7 +98,8 @@ def test_beyond_the_last_alignment_the_rest_is_estimated() -> None:
 def test_the_written_text_is_kept_and_a_pair_is_never_split() -> None:
     segment = SegmentText()
     segment.add(
-        "at 7:30 pm today", (pairs[0], SpanPair(3, 10, 3, 19), SpanPair(10, 16, 19, 25, True))
+        "at 7:30 pm today",
+        (SpanPair(0, 3, 0, 3, True), SpanPair(3, 10, 3, 19), SpanPair(10, 16, 19, 25, True)),
     )
     segment.sound(2500)  # spoken: "at seven thirty p m today", 100 samples a character
     segment.close()
