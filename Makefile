@@ -66,7 +66,7 @@ $(BIN)/python:
 	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found="$$python"; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
-	  echo "voxglove needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>&1 || echo missing)."; \
+	  echo "voxglove needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>/dev/null || echo missing)."; \
 	  echo "Install one (Debian 12+, Ubuntu 24.04+: apt-get install python3 python3-venv) or name it: make PYTHON=/path/to/python3.11"; \
 	  exit 1; \
 	fi; \

@@ -1,4 +1,4 @@
-"""Committed text names no registry host and no path of the machine it was written on."""
+"""Committed text names no registry host, no path and no tool of the place it was written in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ HOSTS = tuple(
 )
 PATHS = (r"/work" + r"/\w", "/tmp" + "/(brief|bash)", "/root" + "/", r"\.libr" + "ary/")
 OPTIONS = ("--index" + "-url", "--extra-index" + "-url", "--find" + "-links", "--trusted" + "-host")
-FORBIDDEN = re.compile("|".join([*map(re.escape, HOSTS + OPTIONS), *PATHS]))
+TOOLS = ("issues" + " show", r"\bC" + r"EO\b", "brief" + r"\.md", "my task" + " text")
+FORBIDDEN = re.compile("|".join([*map(re.escape, HOSTS + OPTIONS), *PATHS, *TOOLS]))
 OPTION_USERS = {"Makefile"}
 """May name the option that keeps hosts *out* of the lock."""
 
@@ -49,7 +50,7 @@ def committed_text() -> Iterator[tuple[str, str]]:
                 yield name, data.decode("utf-8", "replace")
 
 
-def test_no_hosts_and_no_machine_paths() -> None:
+def test_no_hosts_paths_or_tools() -> None:
     found = [line for name, text in committed_text() for line in offences(name, text)]
     assert found == []
 
