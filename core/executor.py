@@ -117,7 +117,9 @@ class Executor:
     async def _attempt(
         self, tool: Tool, value: object, call: ToolCall, scope: CallScope
     ) -> ToolResultData:
-        display = ToolDisplay(self._display, call.id, tool.name, scope.token)
+        # An un_abortable tool's question stays open too, until its deadline.
+        waits = CancelToken() if tool.un_abortable else scope.token
+        display = ToolDisplay(self._display, call.id, tool.name, waits)
         context = ToolContext(display, scope.agent, scope.token, call.id, tool.name)
         seconds = tool.timeout_s
         if seconds is None and tool.un_abortable:

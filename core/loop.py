@@ -112,8 +112,10 @@ class RequestRun:
     async def _messages(self) -> list[Message]:
         """The model's view, with what only this request shows at its tail (19.2)."""
         parts, wake = self._parts, self._request.wake
+        # Read before the store: a result that comes during the read may not be in the view.
+        stored = parts.runs.unseen
         messages = await parts.history.view(parts.runs.running)
-        parts.runs.seen()
+        parts.runs.seen(stored)
         note = wake.note if wake is not None else ""
         if not note and (not messages or messages[-1].sender == "agent"):
             note = NOTHING_NEW
@@ -208,7 +210,7 @@ class RequestRun:
         await parts.history.append(canned)
         # Reported like a model's answer: on a call it must be spoken, not end in silence.
         self._request.emitter.emit(ModelResponse(text=canned.text, message_id=canned.id))
-        parts.runs.seen()
+        parts.runs.seen(parts.runs.unseen)
         return self._result(canned, max_turns=True)
 
     def _result(self, answer: Message, *, max_turns: bool = False) -> RequestResult:

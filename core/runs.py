@@ -8,7 +8,7 @@ batch, each of its calls has exactly one terminal result in the store (DESIGN 5.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from .cancel import AbortScope, CancelToken
@@ -96,9 +96,15 @@ class ToolRuns:
             except TimeoutError:
                 logger.warning("tool ignores its abort", extra={"calls": len(batch.calls)})
 
-    def seen(self) -> None:
-        """A model request with all results so far was just built."""
-        self._unseen.clear()
+    @property
+    def unseen(self) -> frozenset[str]:
+        """Ids of results that no model request has shown yet."""
+        return frozenset(self._unseen)
+
+    def seen(self, call_ids: Collection[str]) -> None:
+        """These results are in a model request now."""
+        for call_id in call_ids:
+            self._unseen.pop(call_id, None)
 
     def announce(self) -> None:
         """No request runs: report results no model has seen (called at a request's end too)."""
