@@ -1,0 +1,311 @@
+"""The line over one WebSocket of CONTRACTS B: PCM16LE 16 kHz both ways, JSON beside it.
+
+Owned by the call it is attached to; whoever accepted the socket runs `run()` (the writer) beside it
+and ends with it. Knows no HTTP library: `Socket` is the whole wire. Never interprets what a
+message asks for: all but playback reports and `hangup` come out of `receive` as Data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...media.errors import TransportClosed, TransportError, TransportStalled
+from ...media.format import PIPELINE
+from ...media.frame import AudioFrame
+from ...media.transport import HORIZON_MS, Data, Hangup, Played, Signal, TransportInfo
+from .client_clock import ClientClock
+from .outbox import Outbox
+from .websocket_messages import (
+    MAX_MESSAGE_BYTES,
+    BadMessage,
+    RateWindow,
+    check_frame,
+    read_message,
+)
+
+WRITE_DEADLINE_S = 5.0
+"""A peer that takes nothing for so long is a slow consumer (close 4002)."""
+CLOSE_S = 1.5
+"""How long the last messages and the close handshake may take."""
+
+NORMAL, GOING_AWAY, TOO_BIG, INTERNAL = 1000, 1001, 1009, 1011
+REPLACED, BAD_PEER, SLOW_CONSUMER = 4000, 4001, 4002
+CLOSE_CODES: Mapping[str, int] = {
+    "replaced": REPLACED,
+    "drain": GOING_AWAY,
+    "error": INTERNAL,
+}
+"""Reason of `aclose` -> close code; every other reason is a normal end (1000)."""
+
+
+class Socket(Protocol):
+    """What the transport needs of a WebSocket, whoever implements it.
+
+    Iteration gives whole messages and ends when the socket is closed for whatever reason; then
+    `close_code` is the peer's code, or None when the connection broke. Sends raise ConnectionError
+    on a broken connection. `close` is bounded in time and may be called in any state.
+    """
+
+    @property
+    def close_code(self) -> int | None: ...
+
+    def __aiter__(self) -> AsyncIterator[bytes | str]: ...
+
+    async def send_bytes(self, data: bytes) -> None: ...
+
+    async def send_str(self, data: str) -> None: ...
+
+    async def close(self, code: int, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSocketLimits:
+    """How much a peer may ask of us."""
+
+    bad_messages: int = 20
+    bad_window_s: float = 10.0
+    texts_per_s: int = 100
+    input_burst_s: float = 2.0
+    """Audio a peer may send ahead of the clock; what is beyond is dropped and counted."""
+
+
+class WebSocketTransport:
+    """CallTransport over a Socket. Construct it on the running loop, then keep `run()` running."""
+
+    def __init__(
+        self, socket: Socket, *, peer: str = "", limits: WebSocketLimits | None = None
+    ) -> None:
+        limits = limits or WebSocketLimits()
+        now = _now()
+        self._info = TransportInfo(kind="websocket", peer=peer, clock="estimate", data=True)
+        self._socket = socket
+        self._clock = ClientClock(PIPELINE.rate, now)
+        self._outbox = Outbox()
+        self._intake = _Intake(limits, now)
+        self._end: tuple[int, str] | None = None
+        """Close code and reason, once our side decided to end."""
+        self._stalled = False
+        self._written = asyncio.Event()
+        """Set when `run` has written its last message and closed the socket."""
+
+    @property
+    def info(self) -> TransportInfo:
+        return self._info
+
+    @property
+    def dropped_samples(self) -> int:
+        """Input samples thrown away because the peer sent faster than time passes."""
+        return self._intake.dropped
+
+    @property
+    def bad_messages(self) -> int:
+        """Messages refused so far."""
+        return self._intake.refused
+
+    async def run(self) -> None:
+        """Write what is queued until the line ends, then close the socket. Run it once.
+
+        Never raises for what the peer does: `receive` and `send` report it. After cancellation
+        the socket is closed too.
+        """
+        try:
+            while (item := await self._outbox.get()) is not None:
+                async with asyncio.timeout(WRITE_DEADLINE_S):
+                    await self._write(item)
+        except TimeoutError:
+            self._stall()
+        except ConnectionError:
+            self._finish(NORMAL, "connection lost")
+        finally:
+            self._outbox.close()
+            code, reason = self._end or (GOING_AWAY, "going away")
+            try:
+                await self._socket.close(code, reason)
+            finally:
+                self._written.set()
+
+    async def receive(self) -> AsyncIterator[AudioFrame | Signal]:
+        """See CallTransport. A bad message is answered and skipped; over 20 in 10 s close 4001."""
+        at = 0
+        async for message in self._socket:
+            if self._end is not None:
+                break
+            heard = self._take(message)
+            if isinstance(heard, AudioFrame):
+                yield AudioFrame(heard.pcm, PIPELINE, at)
+                at += heard.samples
+            elif heard is not None:
+                yield heard
+            if isinstance(heard, Hangup):
+                return
+        self._outbox.close()
+        if self._end is None and self._socket.close_code == NORMAL:
+            yield Hangup(by_remote=True, code="closed")
+            return
+        code, reason = self._end or (self._socket.close_code or 0, "the peer went away")
+        raise self._broken(f"websocket closed ({code or 'no close frame'}): {reason}")
+
+    async def send(self, frame: AudioFrame) -> bool:
+        """See CallTransport."""
+        epoch, deadline = self._clock.epoch, _now() + WRITE_DEADLINE_S
+        horizon = PIPELINE.samples(HORIZON_MS)
+        while True:
+            if self._end is not None or self._outbox.closed:
+                raise self._broken("the websocket is closed")
+            if self._clock.epoch != epoch:
+                return False
+            now = _now()
+            over = self._clock.unplayed(now) - horizon
+            if over <= 0 and not self._outbox.audio_full:
+                break
+            if now >= deadline:
+                self._stall()
+                raise self._broken("the peer played nothing")
+            await self._outbox.moved(max(over, PIPELINE.samples(5)) / PIPELINE.rate)
+        self._outbox.put_audio(frame.pcm)
+        self._clock.add(frame.samples, now)
+        return True
+
+    def clear(self) -> int:
+        """See CallTransport. Queued sound is dropped before it reaches the socket."""
+        closed, stop = self._clock.clear(_now())
+        self._outbox.drop_audio()
+        self.post({"t": "clear", "epoch": closed})
+        return stop
+
+    def played(self) -> int:
+        """See CallTransport."""
+        return self._clock.played(_now())
+
+    @property
+    def sent(self) -> int:
+        """Output position at which the next frame will stand."""
+        return self._clock.sent
+
+    @property
+    def epoch(self) -> int:
+        """The open playback epoch."""
+        return self._clock.epoch
+
+    def post(self, message: Mapping[str, object]) -> None:
+        """Queue a JSON message, in order with the sound. Synchronous; nothing after the end.
+
+        A peer that lets too many pile up is a slow consumer and is closed.
+        """
+        if not self._outbox.put_text(json.dumps(message, allow_nan=False)):
+            self._stall()
+
+    async def send_data(self, message: Mapping[str, object]) -> None:
+        """See CallTransport."""
+        self.post(message)
+
+    async def aclose(self, reason: str) -> None:
+        """See CallTransport: says `bye{reason}`, writes what is queued but sound, closes."""
+        if self._end is None:
+            self._outbox.drop_audio()
+            self.post({"t": "bye", "reason": reason})
+            self._finish(CLOSE_CODES.get(reason, NORMAL), reason)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self._written.wait()
+
+    def _take(self, message: bytes | str) -> AudioFrame | Signal | None:
+        """What one message of the peer means; None when it was used up or refused here."""
+        size = len(message) if isinstance(message, bytes) else len(message.encode())
+        if size > MAX_MESSAGE_BYTES:
+            self._finish(TOO_BIG, f"messages are limited to {MAX_MESSAGE_BYTES} bytes")
+            return None
+        try:
+            if isinstance(message, bytes):
+                return self._intake.audio(message, _now())
+            return self._signal(self._intake.text(message, _now()))
+        except BadMessage as bad:
+            self.post(bad.as_message())
+            if self._intake.refuse(_now()):
+                self._finish(BAD_PEER, "too many bad messages")
+            return None
+
+    def _signal(self, message: Mapping[str, object]) -> Signal | None:
+        match message:
+            case {"t": "playback", "epoch": int(epoch), "pos": int(pos)}:
+                self._check_epoch("playback", epoch)
+                if self._clock.ack(epoch, pos, _now()):
+                    self._outbox.wake()
+                return None
+            case {"t": "cleared", "epoch": int(epoch), "pos": int(pos)}:
+                self._check_epoch("cleared", epoch + 1)
+                stop = self._clock.cleared(epoch, pos)
+                return None if stop is None else Played(stop, epoch)
+            case {"t": "hangup"}:
+                return Hangup(by_remote=True)
+            case _:
+                return Data(message)
+
+    def _check_epoch(self, kind: str, epoch: int) -> None:
+        if epoch > self._clock.epoch:
+            raise BadMessage("epoch", f"{kind}.epoch lies ahead; the open epoch is {self.epoch}")
+
+    async def _write(self, item: bytes | str) -> None:
+        if isinstance(item, bytes):
+            await self._socket.send_bytes(item)
+        else:
+            await self._socket.send_str(item)
+
+    def _stall(self) -> None:
+        self._stalled = True
+        self._outbox.drop_all()
+        self._finish(SLOW_CONSUMER, "slow consumer")
+
+    def _finish(self, code: int, reason: str) -> None:
+        if self._end is None:
+            self._end = (code, reason)
+        self._outbox.close()
+
+    def _broken(self, why: str) -> TransportError:
+        return TransportStalled(why) if self._stalled else TransportClosed(why)
+
+
+class _Intake:
+    """Counts what the peer sends and refuses what is malformed or too much."""
+
+    def __init__(self, limits: WebSocketLimits, now: float) -> None:
+        self.dropped = 0
+        self.refused = 0
+        self._bad = RateWindow.of(limits.bad_messages, limits.bad_window_s)
+        self._texts = RateWindow.of(limits.texts_per_s, 1.0)
+        self._burst = limits.input_burst_s * PIPELINE.rate
+        self._credit = self._burst
+        self._credited_at = now
+
+    def audio(self, pcm: bytes, now: float) -> AudioFrame | None:
+        """A frame, or None when the peer is too far ahead of the clock."""
+        check_frame(pcm)
+        frame = AudioFrame(pcm, PIPELINE)
+        earned = (now - self._credited_at) * PIPELINE.rate
+        self._credit = min(self._burst, self._credit + earned)
+        self._credited_at = now
+        if frame.samples > self._credit:
+            self.dropped += frame.samples
+            return None
+        self._credit -= frame.samples
+        return frame
+
+    def text(self, text: str, now: float) -> dict[str, object]:
+        """The checked message; a flood of messages is refused like bad ones."""
+        if self._texts.full(now):
+            raise BadMessage("t", f"more than {self._texts.limit} messages in a second; slow down")
+        return read_message(text)
+
+    def refuse(self, now: float) -> bool:
+        """Count a bad message: True when it is one too many."""
+        self.refused += 1
+        return self._bad.full(now)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
