@@ -37,7 +37,8 @@ def absorb(state: State, said: str) -> State:
             today=state.today, tools=state.tools, note=Note.RESTARTED, last=state.last,
             said=state.said, running=state.running,
         )  # fmt: skip
-    before = replace(state, fresh=False, note=None, confirmed=False)
+    untold = state.note if state.note is Note.FAILED else None
+    before = replace(state, fresh=False, note=untold, confirmed=False)
     frame = _number_kind(before, frame)
     after = _goal(before, frame)
     after = _slots(after, frame)
@@ -124,6 +125,8 @@ def _answer(state: State, frame: Frame) -> State:
             if frame.yes:
                 return _with_side(state, Intent.TRANSFER)
             return replace(state, wanted=None if state.fresh else Ask.PARTY)
+        case _ if Intent.CHANGE in frame.intents and frame.number is not None:
+            return replace(state, number=frame.number)
         case Ask.ANYTHING if frame.yes is not None and not set(frame.intents) - _POLITE:
             if state.fresh or state.goal is not None:
                 return state

@@ -37,6 +37,12 @@ _ORD = rf"(?:{alternatives(_ORDINALS)}|\d{{1,2}}(?:st|nd|rd|th))"
 _DAY = rf"(?:{_ORD}|twenty (?:one|two|three|four|five|six|seven|eight|nine)|thirty(?: one)?"
 _DAY += rf"|{alternatives(UNITS)}|\d{{1,2}})"
 _MON = alternatives(_MONTH)
+_FEASTS = {
+    "christmas eve": (12, 24),
+    "christmas day": (12, 25),
+    "new year's eve": (12, 31),
+    "new year's day": (1, 1),
+}
 _DATE = re.compile(
     rf"""(?<!\S)(?:on\ )?(?:
       (?P<iso>\d{{4}}\ \d{{2}}\ \d{{2}})
@@ -45,6 +51,7 @@ _DATE = re.compile(
     | (?P<after>(?:the\ )?day\ after\ tomorrow)
     | (?P<tomorrow>tomorrow|tomorow|(?:to|too|two|2)\ (?:morrow|marrow)|the\ next\ day)
     | (?P<today>today|tonight|this\ (?:evening|afternoon|noon|lunch))
+    | (?P<feast>christmas\ (?:day|eve)|new\ year's\ (?:day|eve))
     | in\ (?P<count>{alternatives(UNITS)}|a|\d{{1,2}})\ (?P<unit>days?|weeks?)
     | (?:a\ )?week\ (?:from\ )?(?P<week>today|tomorrow)
     | (?P<which>next|this|coming|this\ coming)\ (?P<weekday1>{alternatives(_WEEKDAY)})
@@ -81,6 +88,10 @@ def day_number(word: str) -> int | None:
 def _value(match: re.Match[str], today: date) -> date | None:
     if match["iso"]:
         return _made(*(int(part) for part in match["iso"].split()))
+    if match["feast"]:
+        month_day = _FEASTS[match["feast"]]
+        this_year = date(today.year, *month_day)
+        return this_year if this_year >= today else date(today.year + 1, *month_day)
     month = match["month1"] or match["month2"]
     if month:
         return _in_month(match, _MONTH[month], today)

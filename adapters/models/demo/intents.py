@@ -97,6 +97,7 @@ _SHADOWS = {
     Intent.CHANGE: {Intent.BOOK, Intent.FIND},
     Intent.FIND: {Intent.BOOK},
     Intent.RESTART: {Intent.REPEAT},
+    Intent.IDENTITY: {Intent.TRANSFER},
 }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import time
 
 from .intents import Intent
-from .phrases import one_of, sentence, spoken_date, spoken_table, spoken_time
+from .phrases import one_of, sentence, spoken_date, spoken_number, spoken_table, spoken_time
 from .sides import side_texts
 from .state import Booking, Call, Check, Goal, Note, Side, State, booking_of
 from .understand import Ask, Slots
@@ -57,7 +57,7 @@ _RETRY = (
 )
 _NOTES = {
     Note.RESTARTED: "All right, let's start over.",
-    Note.DROPPED: "All right, I've dropped that and booked nothing.",
+    Note.DROPPED: "All right, I've dropped that.",
     Note.KEPT: "All right, I've left it as it is.",
     Note.FAILED: "Sorry, that did not go through.",
     Note.HOW: "How can I help?",
@@ -241,7 +241,7 @@ def _open_question(state: State) -> Plan | None:
     """A question the caller's last turn raised: which kind of number, what to change."""
     if state.number is not None:
         heard = spoken_time_of(state.number)
-        text = f"Do you mean {state.number} people, or {heard}?"
+        text = f"Do you mean {spoken_number(state.number)} people, or {heard}?"
         if state.misses:
             text = f"Sorry, is that the number of people or the time? Say people, or say {heard}."
         return Plan(text=text, asked=Ask.NUMBER)
@@ -274,9 +274,10 @@ def _refused(state: State) -> Plan | None:
             return Plan(text=f"{sorry}that time has already passed. What time would you like?",
                         asked=Ask.TIME)  # fmt: skip
         case "too_large":
+            most = spoken_number(check.max_party)
             return Plan(
-                text=f"{sorry}I can only book up to {check.max_party} people at one table. Shall I"
-                " put you through to a colleague?",
+                text=f"{sorry}I can only book up to {most} people at one table. Shall I put you"
+                " through to a colleague?",
                 asked=Ask.TRANSFER,
             )
         case _:

@@ -5,6 +5,8 @@ The line is told what really happened: a tool that is missing or failed is admit
 
 from __future__ import annotations
 
+from datetime import time
+
 from .intents import Intent
 from .phrases import one_of, sentence, spoken_date, spoken_time
 from .state import Side, State, parsed_date, parsed_time
@@ -116,8 +118,28 @@ def _free(state: State, side: Side) -> str:
         return sentence(f"we're closed {when}")
     if not times:
         return sentence(f"we're full {when}")
-    offer = one_of([spoken_time(at) for at in times])
+    offer = one_of(_ranges(times), "and")
     return f"{sentence(when.removeprefix('on '))[:-1]} I have {offer}."
+
+
+def _ranges(times: list[time]) -> list[str]:
+    """Half-hour slots as ranges: "from noon to nine o'clock"; few enough to be listened to."""
+    spans: list[list[time]] = []
+    for at in times:
+        if spans and _minutes(at) - _minutes(spans[-1][-1]) <= 30:
+            spans[-1].append(at)
+        else:
+            spans.append([at])
+    return [
+        f"from {spoken_time(span[0])} to {spoken_time(span[-1])}"
+        if len(span) > 1
+        else spoken_time(span[0])
+        for span in spans
+    ]
+
+
+def _minutes(at: time) -> int:
+    return at.hour * 60 + at.minute
 
 
 def _goodbye(state: State) -> str:

@@ -103,6 +103,7 @@ _FIELDS = {
     ),
     Ask.NAME: re.compile(r"\bname\b"),
 }
+_MOVED = re.compile(r"\b(?:move|moved|reschedule|push|shift)\b.* to \w+$")
 _MINE = re.compile(r"\b(?:my|our|existing|that) (?:\w+ )?(?:booking|reservation|table)\b")
 _CHOICES = {"first": 1, "earlier": 1, "former": 1, "second": 2, "third": 3, "later": -1, "last": -1}
 _CHOICE = re.compile(rf"\bthe ({'|'.join(_CHOICES)})\b|\b({'|'.join(_CHOICES)}) (?:one|booking)\b")
@@ -149,6 +150,8 @@ def _answered(frame: Frame, masked: str, today: date, asked: Ask | None) -> Fram
             return replace(frame, slots=replace(slots, date=day), number=None)
     if value is None:
         return frame
+    if slots.time is None and value <= 23 and _MOVED.search(masked):
+        return replace(frame, slots=replace(slots, time=on_the_clock(value, 0)), number=None)
     if asked is Ask.PARTY and slots.party is None:
         return replace(frame, slots=replace(slots, party=value), number=None)
     if asked is Ask.TIME and slots.time is None and 1 <= value <= 23:
