@@ -40,10 +40,11 @@ def on_asked(step: Step, event: Asked) -> None:
     match event.kind:
         case "say":
             _say(step, event)
-        case "respond" | "narrate":
-            _queue(step, event)
-        case "inject":
-            _queue(step, event)
+        case "respond" | "narrate" | "inject":
+            item = Queued(event.command, event.kind, event.text)
+            step.put(queued=(*step.state.queued, item))
+        case "context":
+            step.do(AddContext(event.text), Complete(event.command))
         case "interrupt":
             interrupt(step, "command")
             step.do(Complete(event.command))
@@ -51,11 +52,6 @@ def on_asked(step: Step, event: Asked) -> None:
             _commit_now(step, event.command)
         case "barge_in":
             _client_barge_in(step, event)
-
-
-def add_context(step: Step, event: Asked) -> None:
-    """Text the agent should know and not answer."""
-    step.do(AddContext(event.text), Complete(event.command))
 
 
 def _say(step: Step, event: Asked) -> None:
@@ -68,11 +64,6 @@ def _say(step: Step, event: Asked) -> None:
     turn = step.state.turns + 1
     step.put(turns=turn)
     start_reply(step, "typed", event.text, turn=turn, command=event.command)
-
-
-def _queue(step: Step, event: Asked) -> None:
-    item = Queued(event.command, event.kind, event.text)
-    step.put(queued=(*step.state.queued, item))
 
 
 def interrupt(step: Step, reason: str) -> None:

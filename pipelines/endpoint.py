@@ -18,6 +18,7 @@ from .vocabulary import (
     FlushStt,
     Gate,
     ResetVad,
+    SettleStt,
     TellMetric,
     TellTurn,
     TellWords,
@@ -38,6 +39,8 @@ def on_voice(step: Step, event: Voice) -> None:
             _misfire(step, event)
         case "end":
             _ended(step, event)
+        case "echo":
+            _echo(step, event)
 
 
 def _onset(step: Step, event: Voice) -> None:
@@ -49,6 +52,8 @@ def _onset(step: Step, event: Voice) -> None:
         step.put(pauses=step.state.pauses.after(gap_ms))
     turn_start = event.position if speech.turn_start is None else speech.turn_start
     step.speech(start=event.position, turn_start=turn_start, voiced_at=event.at, words_at=None)
+    if not step.config.gating:
+        step.speech(gate_open=True)
     if has_floor(step):
         # The agent has the floor: the recogniser hears the interrupter from the first sample, a
         # 300 ms "stop" would otherwise never reach it (row 26).
@@ -84,6 +89,19 @@ def _misfire(step: Step, event: Voice) -> None:
     step.speech(start=None, gate_open=False, ended=event.position if was_open else None)
     if not pending:
         step.speech(turn_start=step.state.transcript.start)
+    feed_barge_in(step, bargein.Misfire(event.at))
+
+
+def _echo(step: Step, event: Voice) -> None:
+    """It was the agent's own voice: as if it had never been heard, by anyone (field fault 24)."""
+    pending = step.state.hold is not None
+    tentative = "misfire, turn pending" if pending else "misfire"
+    trigger = tentative if step.state.user == "tentative" else "echo"
+    if not step.move_user(trigger):
+        return
+    step.do(Gate("close"), SettleStt(event.at))
+    step.speech(start=None, gate_open=False, onset_at=None)
+    step.put(transcript=step.state.transcript.settle(event.position, step.at))
     feed_barge_in(step, bargein.Misfire(event.at))
 
 

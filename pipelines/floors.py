@@ -29,7 +29,11 @@ USER: Mapping[UserFloor, Mapping[str, UserFloor]] = {
         "misfire, turn pending": "holding",
         "hush": "silent",
     },
-    "speaking": {"end": "holding", "hush": "silent"},
+    "speaking": {
+        "end": "holding",
+        "echo": "silent",
+        "hush": "silent",
+    },
     "holding": {
         "start": "tentative",
         "committed": "silent",

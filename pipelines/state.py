@@ -24,6 +24,8 @@ class MachineConfig:
     turn: TurnConfig = TurnConfig()
     barge_in: BargeInConfig = BargeInConfig()
     continuous: bool = False
+    gating: bool = True
+    """Whether a speech gate stands before a recogniser that is not continuous."""
     detector: bool = True
     """Whether a turn detector answers queries; without one the tiers decide at once."""
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-VadKind = Literal["start", "confirmed", "misfire", "end"]
+VadKind = Literal["start", "confirmed", "misfire", "end", "echo"]
+"""`echo`: what was taken for a voice is the agent's own, coming back."""
 Source = Literal["speech", "typed", "inject", "respond", "wake"]
 LineFloor = Literal["attached", "held", "detached", "closed"]
 ModeName = Literal["idle", "listening", "thinking", "speaking"]
@@ -102,7 +103,9 @@ class Asked:
 
     at: int
     command: int
-    kind: Literal["say", "respond", "inject", "narrate", "interrupt", "commit", "barge_in"]
+    kind: Literal[
+        "say", "respond", "inject", "context", "narrate", "interrupt", "commit", "barge_in"
+    ]
     text: str = ""
 
 

@@ -1,0 +1,317 @@
+"""The answers of a call: starting and cutting them, and bringing what was heard into history.
+
+Owned by one pipeline for one run. One answer is current; of older ones only their amendments may
+be under way. The agent loop writes history; from here it gets `Heard`, once per message: at the
+cut's settled truth, or when all was heard (DESIGN 2, 5.4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+
+from ..core.errors import CoreError
+from ..core.requests import UserInput, Wake
+from ..media import events as call
+from ..media.line import Progress
+from ..media.segments import Heard as HeardSamples
+from ..media.turns.heard import Heard, join_heard
+from ..media.turns.latency import TurnMarks, turn_latency
+from . import vocabulary as voc
+from .parts import Parts
+from .reply import Failure, Reply, ReplyMarks
+from .speech import Speech, SpeechMarks, Utterance
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What a committed turn leaves behind: its latency marks and its message."""
+
+    timing: voc.Timing | None = None
+    message_id: str | None = None
+    correction: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """Amendments that are not in history yet."""
+
+    cuts: int = 0
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+
+class Answers:
+    """See the module. All methods but `settled` are synchronous."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._current: Reply | None = None
+        self._numbers = itertools.count()
+        self._turns: dict[int, _Turn] = {}
+        self._open = _Open()
+        self._wake: Wake | None = None
+
+    # ---- the machine's orders
+
+    def committed(self, turn: int, timing: voc.Timing | None) -> None:
+        """User turn `turn` was committed with these marks."""
+        self._turns[turn] = _Turn(timing)
+        for old in [key for key in self._turns if key < turn - 8]:
+            del self._turns[old]
+
+    def start(self, order: voc.StartReply) -> None:
+        """Ask the agent."""
+        marks = ReplyMarks()
+        reply = Reply(order.gen, order.turn, self._request(order), self._speech(marks), marks)
+        self._current = reply
+        if order.turn is not None:
+            self._tell_user(order)
+        self._parts.line.emit(call.Response(event="started", turn=order.turn, gen=order.gen))
+        self._parts.spawn(self._run(reply))
+
+    def cut(self, order: voc.Cut) -> None:
+        """End the current answer: one synchronous step from decision to silence (DESIGN 3)."""
+        reply, line = self._current, self._parts.line
+        if reply is None or reply.gen != order.gen:
+            return
+        self._current = None
+        reply.close(order.reason, tools=order.tools)
+        cut = line.cut()
+        if order.audible:
+            line.emit(
+                call.Interruption(
+                    event="cut", reason=order.reason, out=cut.out, turn=reply.turn, gen=reply.gen
+                )
+            )
+        self._open.cuts += 1
+        if cut.settled.done():
+            self._settle_cut(reply, cut.settled.result(), cut.out)
+        else:
+            cut.settled.add_done_callback(
+                lambda done: self._settle_cut(reply, done.result(), cut.out)
+            )
+
+    def correct(self, turn: int, text: str) -> None:
+        """The recogniser's final differs: amend the user's message (row 66)."""
+        known = self._turns.get(turn)
+        if known is None:
+            return
+        if known.message_id is None:
+            known.correction = text
+        else:
+            self._later(self._parts.agent.amend_user(known.message_id, text))
+
+    def woken(self, wake: Wake) -> None:
+        """The agent wants to speak by itself; the machine chooses when."""
+        self._wake = wake
+
+    # ---- facts from the line
+
+    def on_progress(self, progress: Progress) -> bool:
+        """A segment of the current answer began or ended to sound; False if it is not ours."""
+        reply = self._current
+        utterance = None if reply is None else reply.speech.owner_of(progress.segment)
+        if reply is None or utterance is None:
+            return False
+        now = self._parts.now()
+        if progress.event == "started":
+            self._first_sound(reply, progress.out, now)
+            self._parts.feed(voc.Sounded(now, reply.gen))
+            return True
+        utterance.ended = True
+        if not self._parts.line.unplayed and not reply.speech.complete:
+            self._parts.feed(voc.Silenced(now, reply.gen))
+        return True
+
+    async def settled(self) -> None:
+        """Wait until what was heard of every earlier answer is in history."""
+        self._parts.line.settle()
+        while self._open.tasks:
+            await asyncio.wait(tuple(self._open.tasks))
+
+    def close(self) -> None:
+        """The call is over: whatever is said now is cut, with what was heard."""
+        if self._current is not None:
+            self.cut(voc.Cut(self._current.gen, "closed", tools=True, audible=False))
+        self._parts.line.settle()
+
+    # ---- inside
+
+    def new_speech(self, marks: ReplyMarks) -> Speech:
+        """A voice on this line, numbered behind all others."""
+        return self._speech(marks)
+
+    def _speech(self, marks: ReplyMarks) -> Speech:
+        def first_text() -> None:
+            marks.first_text = self._parts.now()
+
+        def first_audio() -> None:
+            marks.first_audio = self._parts.now()
+
+        return Speech(
+            self._parts.line,
+            self._parts.speaker,
+            lambda: next(self._numbers),
+            SpeechMarks(first_text, first_audio),
+        )
+
+    def _request(self, order: voc.StartReply) -> UserInput:
+        if order.source == "wake":
+            wake, self._wake = self._wake or Wake(), None
+            return wake
+        return Wake(note=order.text) if order.source == "respond" else order.text
+
+    def _tell_user(self, order: voc.StartReply) -> None:
+        self._parts.line.emit(
+            call.Transcript(
+                role="user",
+                text=order.text,
+                partial=False,
+                start=order.start,
+                end=order.end,
+                source="typed" if order.source == "typed" else "speech",
+                turn=order.turn,
+                gen=order.gen,
+            )
+        )
+
+    async def _run(self, reply: Reply) -> None:
+        """Task of the brain's group."""
+        failure = await reply.run(self._parts.agent, self._parts.hold, self.settled)
+        self._note_message(reply)
+        if self._current is not reply:
+            return
+        self._current = None
+        if failure is None:
+            self._conclude(reply, {}, cut=False, out=self._parts.line.out)
+        else:
+            self._fail(reply, failure)
+        code = None if failure is None else failure.code
+        self._parts.feed(voc.Answered(self._parts.now(), reply.gen, code))
+
+    def _note_message(self, reply: Reply) -> None:
+        known = self._turns.get(reply.turn) if reply.turn is not None else None
+        if known is None or reply.user_message_id is None:
+            return
+        known.message_id = reply.user_message_id
+        if known.correction is not None:
+            self._later(self._parts.agent.amend_user(known.message_id, known.correction))
+            known.correction = None
+
+    def _fail(self, reply: Reply, failure: Failure) -> None:
+        """The answer broke: what was given so far ends where it is, and is told."""
+        reply.close("failed", tools=False)
+        self._parts.line.emit(
+            call.Problem(
+                code=failure.code,
+                stage=failure.stage,
+                message=failure.message,
+                turn=reply.turn,
+                gen=reply.gen,
+            )
+        )
+        cut = self._parts.line.cut()
+        heard = cut.settled.result() if cut.settled.done() else cut.heard
+        self._conclude(reply, {one.segment: one for one in heard}, cut=True, out=cut.out)
+
+    def _settle_cut(self, reply: Reply, heard: tuple[HeardSamples, ...], out: int) -> None:
+        self._open.cuts -= 1
+        self._conclude(reply, {one.segment: one for one in heard}, cut=True, out=out)
+
+    def _conclude(
+        self, reply: Reply, heard: dict[int, HeardSamples], *, cut: bool, out: int
+    ) -> None:
+        """Say and store what was heard of an answer, once."""
+        parts: list[Heard] = []
+        for utterance in reply.speech.utterances:
+            if not cut:
+                utterance.ended = True
+            share = utterance.heard(heard.get(utterance.segment))
+            parts.append(share)
+            self._amend(utterance, share, cut=cut)
+        whole = join_heard(parts)
+        interrupted = cut and not whole.complete
+        text = whole.text + whole.unheard
+        if text.strip():
+            self._parts.line.emit(
+                call.Transcript(
+                    role="assistant",
+                    text=text,
+                    partial=False,
+                    heard=whole.text,
+                    unheard=whole.unheard,
+                    interrupted=interrupted,
+                    estimated=whole.estimated,
+                    turn=reply.turn,
+                    gen=reply.gen,
+                )
+            )
+        self._parts.line.emit(
+            call.Response(
+                event="cut" if cut else "ended",
+                out=out,
+                text=text,
+                heard=whole.text if cut else None,
+                turn=reply.turn,
+                gen=reply.gen,
+            )
+        )
+
+    def _amend(self, utterance: Utterance, share: Heard, *, cut: bool) -> None:
+        self._later(
+            self._parts.agent.amend_heard(
+                utterance.message_id,
+                share.text,
+                share.unheard,
+                interrupted=cut and not share.complete,
+                estimated=share.estimated,
+            )
+        )
+
+    def _later(self, amendment: Coroutine[None, None, None]) -> None:
+        """Task of the brain's group; `settled` waits for it."""
+
+        async def amend() -> None:
+            try:
+                await amendment
+            except CoreError as error:
+                log.warning("history was not amended", extra={"why": str(error)})
+
+        task = self._parts.spawn(amend())
+        self._open.tasks.add(task)
+        task.add_done_callback(self._open.tasks.discard)
+
+    def _first_sound(self, reply: Reply, out: int, now: int) -> None:
+        if reply.marks.sounded:
+            return
+        reply.marks.sounded = True
+        self._parts.line.emit(call.Response(event="audio", out=out, turn=reply.turn, gen=reply.gen))
+        known = self._turns.get(reply.turn) if reply.turn is not None else None
+        if known is None or known.timing is None:
+            return
+        timing = known.timing
+        latency = turn_latency(
+            TurnMarks(
+                speech_end=timing.speech_end,
+                vad_end=timing.vad_end,
+                decided=timing.held,
+                text=max(timing.text, timing.commit),
+                first_text=reply.marks.first_text,
+                first_audio=reply.marks.first_audio,
+                output=now,
+            )
+        )
+        self._parts.line.emit(
+            call.Metric(
+                name="turn_latency",
+                total_ms=latency.total_ms,
+                parts=latency.parts,
+                turn=reply.turn,
+                gen=reply.gen,
+            )
+        )

@@ -1,0 +1,208 @@
+"""The brain's ear: voice detection, the speech gate, the echo check and the recogniser.
+
+Plain calls, frame by frame, no queue (DESIGN 3). Owned by one pipeline; it reports, the turn
+machine decides, and its gate moves come back here. Nothing here knows turns or the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..adapters.stt.port import SpeechToText
+from ..media.echo import EchoGuard
+from ..media.format import PIPELINE
+from ..media.frame import AudioFrame
+from ..media.gate import SpeechGate
+from ..media.pcm import rms
+from ..media.vad.port import Vad, VadEvent
+
+WINDOW = 8 * PIPELINE.rate
+"""Samples of the caller kept for a turn detector: 8 s."""
+
+ECHO_CHECK = PIPELINE.rate // 10
+"""A voice under the agent's own is checked for echo this often, in samples: a check costs a
+millisecond, too much for every frame."""
+
+Samples = npt.NDArray[np.int16]
+Sounding = Callable[[], bool]
+NoticeKind = Literal["start", "confirmed", "misfire", "end", "echo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A decision about the caller's voice, dated to `position`."""
+
+    kind: NoticeKind
+    position: int
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """A voice that began under the agent's own."""
+
+    start: int
+    told: list[NoticeKind]
+    """What the machine was told of it."""
+    kept: list[Notice]
+    """What it was not told, because it looks like echo."""
+    checked: int
+    echo: bool = False
+
+
+class EchoFilter:
+    """Keeps back what the detector says of the agent's own voice (field fault 24).
+
+    A voice that begins while the agent sounds is compared with what is played; while it looks like
+    it, the machine hears nothing of it. A later look may free it, or take back what was told.
+    """
+
+    def __init__(self, guard: EchoGuard, sounding: Sounding) -> None:
+        self._guard = guard
+        self._sounding = sounding
+        self._suspect: _Suspect | None = None
+
+    def hear(self, at: int, samples: Samples) -> None:
+        """Note the caller's audio."""
+        self._guard.hear(at, samples)
+
+    def sift(self, events: list[VadEvent], at: int) -> list[Notice]:
+        """What of `events` to tell, now that the input stands at `at`."""
+        told: list[Notice] = []
+        for event in events:
+            told += self._take(Notice(event.kind, event.position), at)
+        suspect = self._suspect
+        if suspect is not None and at - suspect.checked >= ECHO_CHECK:
+            told += self._look(suspect, at)
+        return told
+
+    def _take(self, notice: Notice, at: int) -> list[Notice]:
+        if notice.kind == "start":
+            self._suspect = None
+            if not self._sounding():
+                return [notice]
+            self._suspect = _Suspect(notice.position, [], [notice], at)
+            return self._look(self._suspect, at)
+        suspect = self._suspect
+        if suspect is None:
+            return [notice]
+        suspect.kept.append(notice)
+        told = self._look(suspect, at)
+        if notice.kind in ("misfire", "end"):
+            self._suspect = None
+        return told
+
+    def _look(self, suspect: _Suspect, at: int) -> list[Notice]:
+        suspect.checked = at
+        suspect.echo = self._guard.verdict(suspect.start).is_echo
+        if suspect.echo:
+            if suspect.told and suspect.told[-1] not in ("echo", "misfire", "end"):
+                suspect.told.append("echo")
+                suspect.kept = [Notice("start", suspect.start)]
+                return [Notice("echo", at)]
+            return []
+        free, suspect.kept = suspect.kept, []
+        if "echo" in suspect.told:
+            suspect.told = []
+        suspect.told += [notice.kind for notice in free]
+        return free
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What one frame held: decisions, voice probability, and level (RMS, full scale 1)."""
+
+    notices: list[Notice]
+    prob: float
+    level: float
+
+
+class Ear:
+    """See the module. `vad` is None in manual turn mode: nothing is detected, all is heard."""
+
+    def __init__(
+        self,
+        stt: SpeechToText,
+        vad: Vad | None,
+        gate: SpeechGate | None,
+        echo: EchoFilter | None = None,
+    ) -> None:
+        self.stt = stt
+        self._vad = vad
+        self._gate = gate if not stt.continuous and vad is not None else None
+        self._echo = echo
+        self._window = np.zeros(WINDOW, np.int16)
+        self.open = True
+        """Whether the microphone is open: neither muted nor under a narration."""
+
+    def notice(self, frame: AudioFrame) -> Noticed:
+        """Detect voice in `frame`; a closed microphone notices nothing but the level."""
+        samples = frame.array()
+        level = rms(samples)
+        if not self.open:
+            return Noticed([], 0.0, level)
+        self._window = np.concatenate((self._window[len(samples) :], samples))
+        if self._vad is None:
+            return Noticed([], 1.0, level)
+        events = self._vad.process(samples, frame.at)
+        if self._echo is None:
+            notices = [Notice(event.kind, event.position) for event in events]
+        else:
+            self._echo.hear(frame.at, samples)
+            notices = self._echo.sift(events, frame.end)
+        return Noticed(notices, self._vad.prob, level)
+
+    def forward(self, frame: AudioFrame) -> None:
+        """Give the recogniser what the gate lets through of `frame`. After `notice`."""
+        if not self.open:
+            return
+        if self._gate is None:
+            self.stt.send_audio(frame)
+        else:
+            self._send(self._gate.feed(frame.at, frame.array()))
+
+    def move_gate(
+        self, move: Literal["hold", "open", "cancel", "close"], start: int | None
+    ) -> None:
+        """The machine's order to the gate."""
+        if self._gate is None:
+            return
+        match move:
+            case "hold":
+                self._gate.hold(start)
+            case "open":
+                self._send(self._gate.open(start))
+            case "cancel":
+                self._gate.cancel()
+            case "close":
+                self._gate.close()
+
+    def duck(self, on: bool) -> None:
+        """The agent is audible, or not."""
+        if self._vad is not None:
+            self._vad.duck(on)
+
+    def reset_vad(self) -> None:
+        """Forget speech in progress; emits nothing."""
+        if self._vad is not None:
+            self._vad.reset()
+
+    def set_open(self, on: bool) -> None:
+        """Open or close the microphone. Closing forgets what was being detected."""
+        if self.open and not on:
+            self.reset_vad()
+            if self._gate is not None:
+                self._gate.close()
+        self.open = on
+
+    def window(self) -> Samples:
+        """The caller's last 8 s, ending now."""
+        return self._window
+
+    def _send(self, chunks: list[tuple[int, Samples]]) -> None:
+        for at, samples in chunks:
+            self.stt.send_audio(AudioFrame(samples.tobytes(), PIPELINE, at))

@@ -1,0 +1,340 @@
+"""The cascade brain: VAD, speech-to-text, an agent and text-to-speech on one line.
+
+A `VoicePipeline` implements media's Brain port. It is the plumbing between the turn machine, which
+decides, and the parts that hear and speak: events in, effects out, in the order they happen. Its
+tasks live in one TaskGroup inside `run` (owner: the call's brain task).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from ..adapters.errors import AdapterError
+from ..adapters.stt.port import Closed, Final, Partial, Problem, SpeechToText, SttEvent, SttFactory
+from ..adapters.tts.port import TtsFactory
+from ..core.agent import Agent
+from ..core.display import DisplayChange
+from ..core.events import SubscriberEvent, ToolSettledIdle
+from ..core.requests import Wake
+from ..core.turn_queue import Hold
+from ..media import brain as port
+from ..media import events as call
+from ..media.echo import EchoGuard
+from ..media.format import PIPELINE, AudioFormat
+from ..media.frame import AudioFrame
+from ..media.gate import SpeechGate
+from ..media.inference import Jobs
+from ..media.line import Line
+from ..media.transport import LineChanged, Signal
+from ..media.vad.port import Vad
+from . import vocabulary as voc
+from .detectors.port import TurnDetector
+from .effects import Commands, Effects
+from .listen import Ear, EchoFilter
+from .machine import MachineConfig, initial, step
+from .parts import Parts, Spawn
+from .speaker import Speaker
+from .state import State
+
+EARLY_FRAMES = 250
+"""Frames kept while the recogniser connects: 5 s."""
+
+REVIVE_S = (1.0, 2.0, 4.0, 8.0, 15.0)
+"""Waits before a recogniser that closed is connected again; the last one repeats (spec/voice 7)."""
+
+
+class BrainFailed(Exception):
+    """The brain could not start; `code` is a wire code of spec/voice 10."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineParts:
+    """What a pipeline is made of. `stt`, `tts` are factories: one recogniser per run, one
+    synthesiser per response. `jobs` is None when nothing of it infers locally."""
+
+    agent: Agent
+    stt: SttFactory
+    tts: TtsFactory
+    vad: Callable[[], Vad] | None
+    detector: TurnDetector | None = None
+    jobs: Jobs | None = None
+    preroll_ms: int = 800
+    gating: bool = True
+    echo_guard: bool = True
+    survivors: asyncio.TaskGroup | None = None
+    """Where un-abortable tools end when the call is over (the server's group)."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One life on a line."""
+
+    line: Line
+    spawn: Spawn
+    ear: Ear
+    effects: Effects
+    commands: Commands
+    tasks: set[asyncio.Task[None]]
+    inbox: deque[voc.TurnEvent] = field(default_factory=deque)
+    busy: bool = False
+
+
+Recorder = Callable[[voc.TurnEvent], None]
+
+
+class VoicePipeline:
+    """See the module. `record` gets every event fed to the machine, in order (`--record`)."""
+
+    name = "cascade"
+
+    def __init__(
+        self,
+        parts: PipelineParts,
+        config: MachineConfig | None = None,
+        *,
+        record: Recorder | None = None,
+    ) -> None:
+        self._made_of = parts
+        self._config = config or MachineConfig()
+        self._record = record
+        self._running = False
+        self._run: _Run | None = None
+        self._early: deque[AudioFrame | Signal] = deque(maxlen=EARLY_FRAMES)
+        self._at = 0
+        self.state: State = initial(self._config)
+
+    @property
+    def input_format(self) -> AudioFormat:
+        """16 kHz mono."""
+        return PIPELINE
+
+    # ---- the Brain port
+
+    async def run(self, line: Line) -> None:
+        """See media.brain.Brain. Raises BrainFailed (ERR_STT_CONNECTION) when the recogniser
+        cannot be reached; nothing is left then, and `run` may be called again."""
+        if self._running:
+            raise RuntimeError("the pipeline runs already: one pipeline serves one line at a time")
+        self._running = True
+        stt = self._made_of.stt()
+        try:
+            await self._connect(stt)
+            await self._live(line, stt)
+        finally:
+            self._running = False
+            self._early.clear()
+            await stt.aclose()
+
+    def hear(self, frame: AudioFrame) -> None:
+        """One frame through the whole ear, in this order: inference results due now, what was
+        played, what the voice did, what the recogniser gets, the tick (DESIGN 3)."""
+        run = self._run
+        if run is None:
+            self._early.append(frame)
+            return
+        self._at = frame.end
+        if self._made_of.jobs is not None:
+            self._made_of.jobs.tick(frame.end)
+        for progress in run.line.progress():
+            if not run.effects.answers.on_progress(progress):
+                run.effects.narrations.on_progress(progress)
+        noticed = run.ear.notice(frame)
+        for notice in noticed.notices:
+            if notice.kind != "echo":
+                run.line.emit(call.Vad(event=notice.kind, position=notice.position))
+            self._feed(voc.Voice(self._at, notice.kind, notice.position))
+        run.ear.forward(frame)
+        self._feed(voc.Tick(self._at, noticed.prob, noticed.level))
+
+    def signal(self, signal: Signal) -> None:
+        """The line's other words."""
+        if self._run is None:
+            self._early.append(signal)
+        elif isinstance(signal, LineChanged):
+            self._feed(voc.LineMoved(self._at, signal.state))
+
+    def command(self, command: port.Command) -> asyncio.Future[None]:
+        """See media.brain.Brain. The future fails with SpeechFailed for a narration whose voice
+        failed, and is cancelled with the call."""
+        run = self._run
+        if run is None:
+            raise RuntimeError("the pipeline is not running: commands need a live call")
+        number, done = run.commands.add(getattr(command, "text", ""))
+        self._feed(_event_of(command, number, self._at))
+        return done
+
+    # ---- inside
+
+    async def _connect(self, stt: SpeechToText) -> None:
+        try:
+            await stt.connect(self._on_stt)
+        except AdapterError as error:
+            raise BrainFailed("ERR_STT_CONNECTION", str(error)) from error
+
+    async def _live(self, line: Line, stt: SpeechToText) -> None:
+        agent = self._made_of.agent
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(agent.running(self._made_of.survivors))
+            hold = await stack.enter_async_context(agent.turn_queue.hold("call"))
+            stack.callback(agent.display.subscribe(self._on_display))
+            agent.add_subscriber(self)
+            stack.callback(agent.remove_subscriber, self)
+            async with asyncio.TaskGroup() as group:
+                run = self._assemble(line, stt, group, hold)
+                try:
+                    hold.on_wake(self._on_wake)
+                    self._begin(run)
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    await self._end(run)
+
+    def _assemble(
+        self, line: Line, stt: SpeechToText, group: asyncio.TaskGroup, hold: Hold
+    ) -> _Run:
+        made = self._made_of
+        vad = None if made.vad is None or self._config.turn.manual else made.vad()
+        gate = SpeechGate(preroll_ms=made.preroll_ms) if made.gating else None
+        echo = EchoFilter(EchoGuard(line.reference), lambda: line.unplayed)
+        ear = Ear(stt, vad, gate, echo if made.echo_guard else None)
+
+        tasks: set[asyncio.Task[None]] = set()
+
+        def spawn(coro: Coroutine[None, None, None]) -> asyncio.Task[None]:
+            task = group.create_task(coro)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            return task
+
+        parts = Parts(
+            line=line,
+            agent=made.agent,
+            hold=hold,
+            ear=ear,
+            speaker=Speaker(made.tts, spawn),
+            detector=made.detector,
+            feed=self._feed,
+            spawn=spawn,
+            now=lambda: self._at,
+        )
+        commands = Commands()
+        return _Run(line, parts.spawn, ear, Effects(parts, commands), commands, tasks)
+
+    def _begin(self, run: _Run) -> None:
+        self.state = initial(self._config)
+        self._run = run
+        run.effects.set_muted(self.state.muted)
+        early = list(self._early)
+        self._early.clear()
+        for item in early:
+            if isinstance(item, AudioFrame):
+                self.hear(item)
+            else:
+                self.signal(item)
+
+    async def _end(self, run: _Run) -> None:
+        """Silence, history, commands: everything of this life is over."""
+        self._feed(voc.LineMoved(self._at, "closed"))
+        run.effects.answers.close()
+        self._run = None
+        run.commands.cancel()
+        if self._made_of.jobs is not None:
+            self._made_of.jobs.cancel()
+        await run.effects.aclose()
+        for task in tuple(run.tasks):
+            task.cancel()
+
+    def _feed(self, event: voc.TurnEvent) -> None:
+        """Give the machine an event and carry out what it asks. What an effect reports at once
+        waits its turn behind the event it came from."""
+        run = self._run
+        if run is None:
+            return
+        run.inbox.append(event)
+        if run.busy:
+            return
+        run.busy = True
+        try:
+            while run.inbox:
+                self._step(run, run.inbox.popleft())
+        finally:
+            run.busy = False
+
+    def _step(self, run: _Run, event: voc.TurnEvent) -> None:
+        if self._record is not None:
+            self._record(event)
+        self.state, effects = step(self.state, event, self._config)
+        for effect in effects:
+            run.effects.perform(effect)
+
+    # ---- what others report
+
+    def _on_stt(self, event: SttEvent) -> None:
+        match event:
+            case Partial(text, start, end):
+                self._feed(voc.Words(self._at, text, start, end, final=False))
+            case Final(text, start, end):
+                self._feed(voc.Words(self._at, text, start, end, final=True))
+            case Problem(code, message, fatal):
+                self._problem(code, message, fatal=fatal)
+            case Closed(reason):
+                self._problem("ERR_STT_DISCONNECTED", reason, fatal=False)
+                if self._run is not None:
+                    self._run.spawn(self._revive(self._run.ear.stt))
+
+    async def _revive(self, stt: SpeechToText) -> None:
+        """Task of the brain's group: connect a closed recogniser again, for the call's life."""
+        for attempt in range(1 << 30):
+            await asyncio.sleep(REVIVE_S[min(attempt, len(REVIVE_S) - 1)])
+            try:
+                await stt.connect(self._on_stt)
+            except AdapterError as error:
+                self._problem("ERR_STT_CONNECTION", str(error), fatal=False)
+            else:
+                return
+
+    def _problem(self, code: str, message: str, *, fatal: bool) -> None:
+        if self._run is not None:
+            self._run.line.emit(call.Problem(code=code, stage="stt", message=message, fatal=fatal))
+
+    def _on_display(self, change: DisplayChange) -> None:
+        self._feed(voc.Slots(self._at, self._made_of.agent.display.pending))
+
+    def _on_wake(self, wake: Wake) -> None:
+        if self._run is not None:
+            self._run.effects.answers.woken(wake)
+            self._feed(voc.Woken(self._at))
+
+    def record(self, event: SubscriberEvent) -> None:
+        """The agent's subscriber seat: a tool that ends while nobody asks is worth a wake."""
+        if isinstance(event, ToolSettledIdle):
+            self._on_wake(Wake.tool_settled(event))
+
+
+def _event_of(command: port.Command, number: int, at: int) -> voc.TurnEvent:
+    match command:
+        case port.Say(text):
+            return voc.Asked(at, number, "say", text)
+        case port.Respond(instruction):
+            return voc.Asked(at, number, "respond", instruction)
+        case port.Inject(kind, text):
+            return voc.Asked(at, number, "inject" if kind == "user" else "context", text)
+        case port.Narrate(text):
+            return voc.Asked(at, number, "narrate", text)
+        case port.Interrupt():
+            return voc.Asked(at, number, "interrupt")
+        case port.Commit():
+            return voc.Asked(at, number, "commit")
+        case port.ClientBargeIn():
+            return voc.Asked(at, number, "barge_in")
+        case port.Mute(on):
+            return voc.Muted(at, number, on)
+        case port.PushToTalk(down):
+            return voc.Talk(at, number, down)

@@ -1,0 +1,130 @@
+"""One answer: the agent's request and its voice, under one generation.
+
+A task of the brain's group, started by the machine's `StartReply` and ended by its own completion
+or by a cut. A cut closes its voice and fires its token in one synchronous step; the task itself
+then unwinds (DESIGN 4, 6). Its own failure becomes a fact for the machine, never an exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from ..core.agent import Agent
+from ..core.cancel import CancelToken
+from ..core.errors import AbortError
+from ..core.events import (
+    CompactionEnd,
+    CompactionStart,
+    ModelResponse,
+    ModelResponseComplete,
+    RequestStarted,
+    SubscriberEvent,
+    TextDelta,
+)
+from ..core.requests import UserInput
+from ..core.turn_queue import Hold
+from ..media.errors import LineClosed
+from .speech import Speech, SpeechFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an answer ended early: wire code, stage and words for a `problem` event."""
+
+    code: str
+    stage: str
+    message: str
+
+
+@dataclass(slots=True)
+class ReplyMarks:
+    """Input samples at which the answer had its first words and its first sound."""
+
+    first_text: int | None = None
+    first_audio: int | None = None
+    sounded: bool = False
+
+
+@dataclass(slots=True)
+class Reply:
+    """A running answer to user turn `turn` (None: the agent's own)."""
+
+    gen: int
+    turn: int | None
+    request: UserInput
+    speech: Speech
+    marks: ReplyMarks
+    token: CancelToken = field(default_factory=CancelToken)
+    user_message_id: str | None = None
+    compacting: bool = False
+
+    async def run(
+        self, agent: Agent, hold: Hold, settled: Callable[[], Awaitable[None]]
+    ) -> Failure | None:
+        """Ask and speak until all of it was heard; `settled` first brings what was heard of
+        earlier answers into history. Returns why it failed, if it did.
+
+        A cut ends it silently. Cancellation ends the request and the voice.
+        """
+        failure: Failure | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._ask(agent, hold, settled), name=f"reply.{self.gen}.ask")
+                group.create_task(self.speech.run(), name=f"reply.{self.gen}.voice")
+        except* (AbortError, LineClosed):
+            failure = None
+        except* Exception as failed:
+            # A user's model or a vendor's voice may raise anything; the call goes on (DESIGN 6).
+            failure = _failure(_leaves(failed))
+        return failure
+
+    def close(self, reason: str, *, tools: bool) -> None:
+        """The generation is over: its voice is void, its request aborted."""
+        self.speech.close()
+        self.token.abort(reason, tools=tools)
+
+    async def _ask(self, agent: Agent, hold: Hold, settled: Callable[[], Awaitable[None]]) -> None:
+        await settled()
+        await agent.process_request(
+            self.request, token=self.token, hold=hold, playback=True, subscriber=self._hear_agent
+        )
+        self.speech.finish()
+
+    def _hear_agent(self, event: SubscriberEvent) -> None:
+        """The request's events, in the agent's own step: in order, before anybody else.
+
+        Between compaction_start and compaction_end nothing is speech (row 55).
+        """
+        match event:
+            case TextDelta() if event.phase == "answer" and not self.compacting:
+                self.speech.say(event.message_id, event.text)
+            case ModelResponse() if not self.compacting:
+                self.speech.say(event.message_id, event.text)
+                self.speech.end_message(event.message_id)
+            case ModelResponseComplete() if not self.compacting:
+                self.speech.end_message(event.message_id)
+            case RequestStarted():
+                self.user_message_id = event.user_message_id
+            case CompactionStart():
+                self.compacting = True
+            case CompactionEnd():
+                self.compacting = False
+            case _:
+                return
+
+
+def _failure(errors: list[BaseException]) -> Failure:
+    """The voice's failure if there is one, else the request's."""
+    for error in errors:
+        if isinstance(error, SpeechFailed):
+            return Failure(error.code, "tts", str(error))
+    error = errors[0]
+    return Failure("ERR_GLOVE_REQUEST", "agent", f"{type(error).__name__}: {error}")
+
+
+def _leaves(group: BaseException) -> list[BaseException]:
+    if isinstance(group, BaseExceptionGroup):
+        return [leaf for one in group.exceptions for leaf in _leaves(one)]
+    return [group]

@@ -1,0 +1,235 @@
+"""The voice of one generation: text of the agent's messages in, sound on the line, heard text out.
+
+One synthesiser per model response, opened at its first words and flushed at its end (spec/voice 8).
+Messages are spoken strictly in order; each is one segment of the line. `close` is the generation's
+end: from then on nothing more of it reaches the line, whatever still arrives (DESIGN 4). Owned by
+one reply or one narration; its `run` is a task of theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from ..adapters.errors import AdapterError
+from ..adapters.tts.port import Alignment, Audio, Done, Failed, TextToSpeech, TtsEvent
+from ..media.frame import AudioFrame
+from ..media.line import Line
+from ..media.segments import Heard as HeardSamples
+from ..media.turns.heard import Heard, SegmentText
+from .speaker import Speaker
+from .text.sentences import SentenceBuffer
+from .text.spoken import to_spoken
+
+STALL_S = 12.0
+"""A synthesiser silent for this long has stalled (spec/voice 8)."""
+
+
+class SpeechFailed(Exception):
+    """The voice failed; `code` is a wire code of spec/voice 10."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(slots=True)
+class Utterance:
+    """One message being spoken, as segment `segment` of the line."""
+
+    message_id: str
+    segment: int
+    written: str = ""
+    buffer: SentenceBuffer = field(default_factory=SentenceBuffer)
+    tts: TextToSpeech | None = None
+    spoken: SegmentText = field(default_factory=SegmentText)
+    pieces: int = 0
+    flushed: bool = False
+    delivered: bool = False
+    """Everything of it was given to the line."""
+    ended: bool = False
+    """Everything of it was heard."""
+
+    def heard(self, samples: HeardSamples | None) -> Heard:
+        """What a person heard of it, given the line's count (None: nothing was sent)."""
+        if self.ended:
+            return Heard(self.written, "")
+        if samples is None or samples.samples == 0:
+            return Heard("", self.written, samples is not None and samples.estimated)
+        heard = self.spoken.heard(samples.samples)
+        unheard = self.written[len(heard.text) :]
+        return Heard(heard.text, unheard, heard.estimated or samples.estimated)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechMarks:
+    """Calls back at the moments latency needs: a generation's first words and first sound."""
+
+    first_text: Callable[[], None]
+    first_audio: Callable[[], None]
+
+
+class Speech:
+    """See the module. `numbers` gives the line's segment numbers, one per message."""
+
+    def __init__(
+        self, line: Line, speaker: Speaker, numbers: Callable[[], int], marks: SpeechMarks
+    ) -> None:
+        self._line = line
+        self._speaker = speaker
+        self._numbers = numbers
+        self._marks = marks
+        self._changed = asyncio.Event()
+        self._finished = False
+        self._closed = False
+        self.utterances: list[Utterance] = []
+
+    @property
+    def text(self) -> str:
+        """Everything written so far, all messages."""
+        return " ".join(one.written.strip() for one in self.utterances if one.written.strip())
+
+    @property
+    def complete(self) -> bool:
+        """Whether all text came and all its sound was given to the line."""
+        return self._finished and all(one.delivered for one in self.utterances)
+
+    def say(self, message_id: str, text: str) -> None:
+        """More text of message `message_id`. Nothing after `close`."""
+        if self._closed or not text:
+            return
+        utterance = self._utterance(message_id)
+        utterance.written += text
+        for piece in utterance.buffer.push(text):
+            self._speak(utterance, piece)
+
+    def end_message(self, message_id: str) -> None:
+        """No more text of this message: its synthesiser is flushed, once."""
+        utterance = next((u for u in self.utterances if u.message_id == message_id), None)
+        if self._closed or utterance is None or utterance.flushed:
+            return
+        for piece in utterance.buffer.flush():
+            self._speak(utterance, piece)
+        utterance.flushed = True
+        if utterance.tts is not None:
+            utterance.tts.flush()
+        self._changed.set()
+
+    def finish(self) -> None:
+        """No more messages: `run` returns when all of it was heard."""
+        for utterance in self.utterances:
+            self.end_message(utterance.message_id)
+        self._finished = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Speak until `finish` and everything was heard, or `close`.
+
+        Raises SpeechFailed. After cancellation every synthesiser is closed.
+        """
+        done = 0
+        try:
+            while not self._closed:
+                if done < len(self.utterances):
+                    utterance = self.utterances[done]
+                    if utterance.tts is not None:
+                        await self._deliver(utterance, utterance.tts)
+                        done += 1
+                        continue
+                    if utterance.flushed:
+                        utterance.delivered = utterance.ended = True
+                        done += 1
+                        continue
+                elif self._finished:
+                    await self._line.drain()
+                    return
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            await self._release()
+
+    def close(self) -> list[Utterance]:
+        """The generation is over: drop what is unspoken. Returns what it had begun to say."""
+        self._closed = True
+        self._changed.set()
+        return self.utterances
+
+    def owner_of(self, segment: int) -> Utterance | None:
+        """The message that is spoken as this segment."""
+        return next((u for u in self.utterances if u.segment == segment), None)
+
+    # ---- inside
+
+    def _utterance(self, message_id: str) -> Utterance:
+        if not self.utterances or self.utterances[-1].message_id != message_id:
+            self.utterances.append(Utterance(message_id, self._numbers()))
+        return self.utterances[-1]
+
+    def _speak(self, utterance: Utterance, piece: str) -> None:
+        if not piece.strip():
+            if utterance.tts is not None:
+                utterance.spoken.add(piece)
+            return
+        if utterance.tts is None:
+            utterance.tts = self._speaker.take()
+            utterance.spoken = SegmentText(utterance.tts.format.rate)
+            lead = utterance.written[: utterance.written.index(piece)]
+            utterance.spoken.add(lead)
+            if utterance is self.utterances[0]:
+                self._marks.first_text()
+        said = to_spoken(piece)
+        utterance.spoken.add(piece, said.pairs)
+        utterance.tts.send_text(said.text)
+        utterance.pieces += 1
+        self._changed.set()
+
+    async def _deliver(self, utterance: Utterance, tts: TextToSpeech) -> None:
+        try:
+            await tts.open()
+        except AdapterError as error:
+            raise SpeechFailed("ERR_TTS_CONNECTION", str(error)) from error
+        sounded = False
+        events = tts.events()
+        while not self._closed:
+            event = await self._next(utterance, events, sounded=sounded)
+            match event:
+                case Audio():
+                    if not sounded and utterance is self.utterances[0]:
+                        self._marks.first_audio()
+                    sounded = True
+                    utterance.spoken.sound(len(event.pcm) // event.format.bytes_per_sample)
+                    await self._line.play(utterance.segment, AudioFrame(event.pcm, event.format))
+                case Alignment():
+                    utterance.spoken.align(event)
+                case Failed(code, message):
+                    raise SpeechFailed(code, message)
+                case Done() | None:
+                    break
+        if not self._closed:
+            utterance.spoken.close()
+            await self._line.finish(utterance.segment)
+            utterance.delivered = True
+            await tts.aclose()
+
+    async def _next(
+        self,
+        utterance: Utterance,
+        events: AsyncIterator[TtsEvent],
+        *,
+        sounded: bool,
+    ) -> TtsEvent | None:
+        """The next event; None at the end, or at a stall of a flushed voice that had sounded."""
+        waiting = asyncio.timeout(STALL_S if utterance.flushed else None)
+        try:
+            async with waiting:
+                return await anext(events, None)
+        except TimeoutError:
+            if sounded:
+                return None
+            raise SpeechFailed("ERR_TTS_STALLED", "no sound came from the synthesiser") from None
+
+    async def _release(self) -> None:
+        for utterance in self.utterances:
+            if utterance.tts is not None and not utterance.delivered:
+                await utterance.tts.aclose()
