@@ -22,6 +22,9 @@ from .port import Closed, Final, Partial, Problem, SttEvent, SttSink
 HEARD_SHARE = 0.5
 """A word counts as heard when at least this share of its samples was received."""
 
+_INSTANT_S = 1e-6
+"""Timers this close belong to one instant: a loop may run them together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -139,14 +142,14 @@ class ScriptedStt:
 
     def flush(self, end: int) -> None:
         """One Final for the unsettled words before `end`; a waiting `ask` is dropped."""
-        self._answers.drop_partial()
+        self._answers.drop_partials()
         self._final(self._text(end), self._ear.first(end), end)
         if self._continuous:
             self._ear.settle(end)
 
     def ask(self, end: int) -> None:
         """One Partial for the unsettled words before `end`; the newest ask wins."""
-        self._answers.drop_partial()
+        self._answers.drop_partials()
         event = Partial(self._text(end), self._ear.first(end), end)
         self._answers.later(self._delay_s[Partial], event)
 
@@ -253,14 +256,17 @@ class _Ear:
 
 
 class _Answers:
-    """Events on their way to the sink."""
+    """Events on their way to the sink, in order of their time, then of their asking.
+
+    asyncio promises no order among timers of one instant, so each timer delivers whichever event
+    is first, not its own.
+    """
 
     def __init__(self) -> None:
         self._sink: SttSink | None = None
         self._log: list[SttEvent] = []
-        self._waiting: dict[int, asyncio.TimerHandle] = {}
+        self._waiting: dict[tuple[float, int], tuple[SttEvent, asyncio.TimerHandle]] = {}
         self._count = 0
-        self._partial: int | None = None
 
     @property
     def is_open(self) -> bool:
@@ -274,33 +280,36 @@ class _Answers:
         if self._sink is None:
             return
         self._count += 1
-        number = self._count
         loop = asyncio.get_running_loop()
-        self._waiting[number] = loop.call_later(delay_s, self._report, number, event)
-        if isinstance(event, Partial):
-            self._partial = number
+        when = loop.time() + delay_s
+        self._waiting[when, self._count] = event, loop.call_at(when, self._report)
 
     def last(self, event: Closed) -> None:
-        """Report `event` now-ish, and nothing after it."""
+        """Report `event` as the next thing, and nothing after it."""
         sink, log = self._sink, self._log
         self.close()
         if sink is not None:
             log.append(event)
             asyncio.get_running_loop().call_soon(sink, event)
 
-    def drop_partial(self) -> None:
-        """Forget the partial that is still on its way."""
-        if self._partial in self._waiting:
-            self._waiting.pop(self._partial).cancel()
+    def drop_partials(self) -> None:
+        """Forget the partials that are still on their way."""
+        for key, (event, timer) in list(self._waiting.items()):
+            if isinstance(event, Partial):
+                timer.cancel()
+                del self._waiting[key]
 
     def close(self) -> None:
         self._sink = None
-        for handle in self._waiting.values():
-            handle.cancel()
+        for _, timer in self._waiting.values():
+            timer.cancel()
         self._waiting.clear()
 
-    def _report(self, number: int, event: SttEvent) -> None:
-        del self._waiting[number]
+    def _report(self) -> None:
+        due = min(self._waiting, default=None)
+        if due is None or due[0] > asyncio.get_running_loop().time() + _INSTANT_S:
+            return  # the event of this timer was delivered by another, or dropped
+        event, _ = self._waiting.pop(due)
         if self._sink is not None:
             self._log.append(event)
             self._sink(event)
