@@ -1,0 +1,188 @@
+"""The HTTP application: every door of a server, and its life from listening to drained.
+
+`create_app` is what tests and embedders mount; `serve` runs it until a signal. Owns the Server
+object. Prints nothing: `announce` is told the address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket as net
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+
+from aiohttp import web
+
+from .auth import Signer, is_loopback
+from .calls import CallFactory, CallRegistry, RegistryLimits
+from .config import Config
+from .metrics import Metrics
+from .routes.health import get_livez, get_metrics, get_readyz
+from .routes.page import add_security_headers, get_page, get_static
+from .routes.session import MAX_BODY, post_session
+from .routes.ws import get_ws
+from .server import SERVER, Server, problem, refuse_host
+from .tls import server_context
+from .watchdog import Held, Watchdog
+
+log = logging.getLogger(__name__)
+
+SHUTDOWN_S = 5.0
+"""How long aiohttp waits for handlers after the calls are gone."""
+
+
+def create_app(config: Config, build: CallFactory) -> web.Application:
+    """The application of `config`. `build` makes the calls: `build.call_factory(shared)`."""
+    server = _server(config, build)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[_plain_errors])
+    app[SERVER] = server
+    app.cleanup_ctx.append(_background)
+    app.on_shutdown.append(_end_calls)
+    app.on_response_prepare.append(add_security_headers)
+    app.router.add_get("/", get_page)
+    app.router.add_get("/static/{name}", get_static)
+    app.router.add_post("/session", post_session)
+    app.router.add_get("/ws", get_ws)
+    app.router.add_get("/livez", get_livez)
+    app.router.add_get("/readyz", get_readyz)
+    app.router.add_get("/metrics", get_metrics)
+    return app
+
+
+async def serve(
+    config: Config,
+    announce: Callable[[str], None],
+    *,
+    build: CallFactory,
+    state_folder: Path | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, then drain. A second signal ends the drain at once.
+
+    Raises ConfigError when the address or the certificate cannot be used.
+    """
+    runner = web.AppRunner(create_app(config, build), access_log=None)
+    folder = state_folder or Path.home() / ".local" / "state" / "voxglove"
+    context = server_context(config.server.tls, folder / "tls", own_names(config.server.host))
+    stop, force = asyncio.Event(), asyncio.Event()
+    await runner.setup()
+    try:
+        site = web.TCPSite(
+            runner,
+            config.server.host,
+            config.server.port,
+            ssl_context=context,
+            shutdown_timeout=SHUTDOWN_S,
+        )
+        await site.start()
+        _on_signals(lambda: force.set() if stop.is_set() else stop.set())
+        for url in urls(config, runner.addresses, secure=context is not None):
+            announce(url)
+        await stop.wait()
+        await _drain(runner.app[SERVER], config.server.drain_s, force)
+    finally:
+        await runner.cleanup()
+
+
+def urls(config: Config, addresses: list[object], *, secure: bool) -> list[str]:
+    """What to open in a browser, the best one first."""
+    scheme = "https" if secure else "http"
+    found = []
+    for address in addresses:
+        port = address[1] if isinstance(address, tuple) else config.server.port
+        host = config.server.host
+        if host in ("0.0.0.0", "::", ""):
+            host = "localhost"
+        shown = f"[{host}]" if ":" in host else host
+        found.append(f"{scheme}://{shown}:{port}/")
+    return list(dict.fromkeys(found))
+
+
+def own_names(host: str) -> list[str]:
+    """Names and addresses under which a browser may reach this machine."""
+    names = ["localhost", "127.0.0.1"]
+    if not is_loopback(host):
+        names.append(net.gethostname())
+        with suppress(OSError):
+            names += [str(info[4][0]) for info in net.getaddrinfo(net.gethostname(), None)]
+        if host not in ("0.0.0.0", "::", ""):
+            names.append(host)
+    return list(dict.fromkeys(names))
+
+
+def _server(config: Config, build: CallFactory) -> Server:
+    metrics = Metrics()
+    watchdog = Watchdog(lambda held: _count_held(metrics, held))
+    signer = Signer.of(config.server.secret.reveal() or None)
+    registry = CallRegistry(
+        build,
+        signer=signer,
+        metrics=metrics,
+        limits=RegistryLimits(max_calls=config.server.max_calls, call_s=config.call.max_s),
+        lagging=lambda: watchdog.lagging,
+    )
+    keys = tuple(key.reveal() for key in config.server.api_keys)
+    server = Server(config, signer, registry, metrics, watchdog, keys)
+    metrics.gauge("loop_lag_seconds", lambda: watchdog.lag_s)
+    metrics.gauge("sockets_active", lambda: server.open_sockets)
+    return server
+
+
+def _count_held(metrics: Metrics, held: Held) -> None:
+    metrics.count("loop_held_total")
+
+
+async def _background(app: web.Application) -> AsyncIterator[None]:
+    """Owns the server's tasks: the watchdog here, the calls in the registry's group."""
+    server = app[SERVER]
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(server.watchdog.run(), name="watchdog")
+        async with server.registry.running():
+            yield
+        watching.cancel()
+
+
+async def _end_calls(app: web.Application) -> None:
+    """`on_shutdown`: calls end before aiohttp waits for their sockets."""
+    await app[SERVER].registry.drain(0)
+
+
+async def _drain(server: Server, within_s: float, force: asyncio.Event) -> None:
+    """Drain, or stop at the second signal."""
+    async with asyncio.TaskGroup() as group:
+        draining = group.create_task(server.registry.drain(within_s), name="drain")
+        forced = group.create_task(force.wait(), name="second signal")
+        await asyncio.wait((draining, forced), return_when=asyncio.FIRST_COMPLETED)
+        draining.cancel()
+        forced.cancel()
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt instead
+            loop.add_signal_handler(number, stop)
+
+
+@web.middleware
+async def _plain_errors(
+    request: web.Request, handler: Callable[[web.Request], object]
+) -> web.StreamResponse:
+    """Host check for every door, and JSON instead of HTML for what aiohttp refuses."""
+    refused = refuse_host(request, request.app[SERVER])
+    if refused is not None:
+        return refused
+    try:
+        return await handler(request)  # type: ignore[misc, no-any-return]
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        found = problem(error.status, error.reason.lower().replace(" ", "_"), error.reason)
+        if "Allow" in error.headers:
+            found.headers["Allow"] = error.headers["Allow"]
+        return found
+    except ConnectionResetError:
+        log.debug("client went away", extra={"path": request.path})
+        raise

@@ -1,0 +1,217 @@
+"""One agent on one call: its slots and tools become call events, people's answers go back.
+
+Owned by the call's context in build.py. Speaks to the agent through its public seams only
+(display stack, subscribers), and to the line through closures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from ..core.agent import Agent
+from ..core.display import DisplayChange
+from ..core.events import SubscriberEvent, ToolStarted, ToolUseResult
+from ..core.factory import CallInfo as AgentCallInfo
+from ..media.call import Call
+from ..media.controls import CallControls, NoControls
+from ..media.errors import TransportError
+from ..media.events import (
+    CallEnded,
+    CallEvent,
+    Interruption,
+    Mode,
+    Slot,
+    SlotRemoved,
+    Tool,
+    Turn,
+    Vad,
+)
+from ..media.transport import CallInfo
+from .wire import Reject, Resolve
+
+log = logging.getLogger(__name__)
+
+QUIET_S = 0.3
+"""Silence after the last word before the line goes."""
+GOODBYE_S = 30.0
+"""A goodbye that never ends to play does not keep the line open longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineTools:
+    """What an agent's tools may do with the line of their call (DESIGN 2).
+
+    Both answer with a sentence for the model. `hang_up_after_playout` returns at once: the line
+    goes when the present answer was heard, unless the caller speaks again. `transfer` says so
+    where the line cannot.
+    """
+
+    hang_up_after_playout: Callable[[], str]
+    transfer: Callable[[str], Awaitable[str]]
+
+
+def agent_info(info: CallInfo, *, has_display: bool) -> AgentCallInfo:
+    """What an AgentFactory is told about the call."""
+    return AgentCallInfo(
+        call_id=info.call_id,
+        line=info.line,
+        agent=info.agent,
+        caller=info.peer or None,
+        has_display=has_display,
+        metadata=dict(info.params),
+    )
+
+
+def line_tools(call: Callable[[], Call], controls: CallControls | None = None) -> LineTools:
+    """Closures over the call; `call` is asked when a tool runs, for the agent is built first."""
+    goodbyes: dict[str, Goodbye] = {}
+
+    def hang_up_after_playout() -> str:
+        here = call()
+        if here.info.call_id not in goodbyes:
+            goodbyes[here.info.call_id] = Goodbye(here)
+        goodbyes[here.info.call_id].arm()
+        return "The call ends when the caller has heard your goodbye. Say goodbye briefly."
+
+    async def transfer(target: str) -> str:
+        here = call()
+        try:
+            await (controls or NoControls(here.info.line)).transfer(target)
+        except TransportError as error:
+            return f"The transfer did not work: {error}."
+        return f"The caller was transferred to {target}."
+
+    return LineTools(hang_up_after_playout, transfer)
+
+
+class Goodbye:
+    """Hangs up once the agent has nothing more to say; a caller who speaks again calls it off."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._armed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        call.subscribe(self._on_event)
+
+    @property
+    def armed(self) -> bool:
+        """Whether the line will go."""
+        return self._armed
+
+    def arm(self) -> None:
+        """From now on the end of the agent's sound ends the call."""
+        if not self._armed:
+            self._armed = True
+            self._deadline = asyncio.get_running_loop().call_later(GOODBYE_S, self._go)
+
+    def _on_event(self, at: int, event: CallEvent) -> None:
+        if not self._armed:
+            return
+        match event:
+            case Mode(mode="listening" | "idle"):
+                self._stop_timer()
+                self._timer = asyncio.get_running_loop().call_later(QUIET_S, self._go)
+            case Mode() | Vad(event="start"):
+                self._stop_timer()
+            case Vad(event="confirmed") | Turn(event="committed") | Interruption(event="cut"):
+                self._disarm()
+            case Vad(event="misfire"):
+                self._timer = asyncio.get_running_loop().call_later(QUIET_S, self._go)
+            case CallEnded():
+                self._disarm()
+
+    def _go(self) -> None:
+        self._disarm()
+        self._call.hang_up("hangup")
+
+    def _disarm(self) -> None:
+        self._armed = False
+        self._stop_timer()
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class CallReporter:
+    """Subscriber of the agent and listener of its display: tells the call."""
+
+    def __init__(self, emit: Callable[[CallEvent], None]) -> None:
+        self._emit = emit
+
+    def record(self, event: SubscriberEvent, /) -> None:
+        """Tool events of the agent; its words reach the call through the brain."""
+        match event:
+            case ToolStarted():
+                self._emit(
+                    Tool(event="started", id=event.call_id, name=event.tool_name, input=event.input)
+                )
+            case ToolUseResult():
+                self._emit(
+                    Tool(
+                        event="result",
+                        id=event.call_id,
+                        name=event.tool_name,
+                        status=event.result.status,
+                        duration_ms=event.duration_ms,
+                    )
+                )
+            case _:
+                return
+
+    def on_display(self, change: DisplayChange) -> None:
+        """A slot came or went."""
+        slot = change.slot
+        if change.kind == "removed":
+            self._emit(SlotRemoved(id=slot.id))
+            return
+        self._emit(
+            Slot(
+                id=slot.id,
+                renderer=slot.renderer,
+                input=slot.input,
+                strategy=slot.strategy,
+                tool_call_id=slot.tool_call_id,
+            )
+        )
+
+
+def answer_to(agent: Agent) -> Callable[[Resolve | Reject], bool]:
+    """Gives a person's answer to the agent's display. False when no such slot is open."""
+
+    def answer(request: Resolve | Reject) -> bool:
+        if isinstance(request, Resolve):
+            return agent.display.resolve(request.id, request.value)
+        return agent.display.reject(request.id, request.reason)
+
+    return answer
+
+
+@asynccontextmanager
+async def bound(
+    agent: Agent, call: Call, *, has_display: bool, survivors: asyncio.TaskGroup | None
+) -> AsyncIterator[None]:
+    """The agent lives for the length of the call; un-abortable tools go on in `survivors`.
+
+    Without a display nobody listens to the stack, so that permission checks deny (DESIGN 5.6).
+    """
+    reporter = CallReporter(call.emit)
+    agent.add_subscriber(reporter)
+    unsubscribe = agent.display.subscribe(reporter.on_display) if has_display else _nothing
+    try:
+        async with agent.running(survivors):
+            yield
+    finally:
+        unsubscribe()
+        agent.remove_subscriber(reporter)
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,182 @@
+"""The whole configuration of a server: frozen values, read from one file and the environment.
+
+The only place that reads either (DESIGN 7). Knows no adapter: which names exist is checked where
+they are built. Errors name the key, the value and the remedy; secrets never show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..media.call import CallPolicy
+from ..media.turns.bargein import BargeInConfig
+from ..media.vad.machine import VadConfig
+from ..pipelines.commit import TurnConfig
+from .config_reader import ConfigError, Secret, merged_environment, read_section, read_yaml
+
+DEFAULT_FILE = "voxglove.yaml"
+ENV_PREFIX = "VOXGLOVE_"
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsConfig:
+    """`mode`: off, self-signed (made on first use), or files (`cert` and `key` are PEM paths)."""
+
+    mode: str = "off"
+    cert: str = ""
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("off", "self-signed", "files"):
+            raise ConfigError("mode", self.mode, "use off, self-signed or files")
+        if self.mode == "files" and not (self.cert and self.key):
+            raise ConfigError("cert", self.cert, "give both cert and key (PEM files)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """Where the server listens, and who may come in."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    origins: tuple[str, ...] = ()
+    tls: TlsConfig = TlsConfig()
+    api_keys: tuple[Secret, ...] = ()
+    secret: Secret = Secret("")
+    max_calls: int = 80
+    drain_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise ConfigError("port", self.port, "use 0..65535 (0 picks a free one)")
+        if self.max_calls < 1:
+            raise ConfigError("max_calls", self.max_calls, "use 1 or more")
+        if self.drain_s < 0:
+            raise ConfigError("drain_s", self.drain_s, "use 0 or more seconds")
+        if self.secret.reveal() and len(self.secret.reveal()) < 16:
+            raise ConfigError("secret", "(hidden)", "use at least 16 characters")
+        for key in self.api_keys:
+            if len(key.reveal()) < 16:
+                raise ConfigError("api_keys", "(hidden)", "use keys of at least 16 characters")
+        for origin in self.origins:
+            if origin != "*" and not origin.startswith(("http://", "https://")):
+                raise ConfigError("origins", origin, "write https://host[:port], or *")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallConfig:
+    """How long a call lives and where it is recorded (empty: nowhere)."""
+
+    linger_s: float = 30.0
+    idle_s: float = 600.0
+    max_s: float = 3_600.0
+    record_dir: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("linger_s", "idle_s", "max_s"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(name, getattr(self, name), "use more than 0 seconds")
+
+    @property
+    def policy(self) -> CallPolicy:
+        """As the call wants it."""
+        return CallPolicy(linger_s=self.linger_s, idle_s=self.idle_s, max_s=self.max_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartConfig:
+    """Which adapter, written `name[:arg]` or as a table with `name` and its options."""
+
+    name: str
+    arg: str = ""
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError("name", self.name, "name an adapter; `voxglove models` lists them")
+
+    @property
+    def text(self) -> str:
+        """`name[:arg]`."""
+        return f"{self.name}:{self.arg}" if self.arg else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPaths:
+    """Files that replace the shipped models."""
+
+    stt: str = ""
+    tts: str = ""
+    vad: str = ""
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """`json` off writes plain lines. `pii` on lets spoken and typed words into the log."""
+
+    level: str = "info"
+    json: bool = True
+    pii: bool = False
+
+    def __post_init__(self) -> None:
+        if self.level not in LOG_LEVELS:
+            raise ConfigError("level", self.level, f"use one of {', '.join(LOG_LEVELS)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything (CONTRACTS C). The defaults serve the local page with no file at all."""
+
+    server: ServerConfig = ServerConfig()
+    agents: Mapping[str, str] = field(default_factory=dict)
+    agent: str = "demo"
+    call: CallConfig = CallConfig()
+    stt: PartConfig = PartConfig(name="whisper")
+    tts: PartConfig = PartConfig(name="piper_onnx")
+    model: PartConfig = PartConfig(name="auto")
+    vad: VadConfig = VadConfig()
+    turn: TurnConfig = TurnConfig()
+    barge_in: BargeInConfig = BargeInConfig()
+    models: ModelPaths = ModelPaths()
+    log: LogConfig = LogConfig()
+
+    def __post_init__(self) -> None:
+        for name, target in self.agents.items():
+            module, _, factory = target.partition(":")
+            if not module or not factory:
+                raise ConfigError(f"agents.{name}", target, "write module:factory")
+        if self.agent not in self.known_agents:
+            known = ", ".join(sorted(self.known_agents))
+            raise ConfigError("agent", self.agent, f"use one of {known}, or add it to agents")
+
+    @property
+    def known_agents(self) -> frozenset[str]:
+        """Names that a call may ask for."""
+        return frozenset(self.agents) | {"demo"}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every configured secret, for the log's redaction only."""
+        kept = (self.server.secret, *self.server.api_keys)
+        return tuple(secret.reveal() for secret in kept if secret.reveal())
+
+
+def load(path: str | Path | None, env: Mapping[str, str]) -> Config:
+    """Read the file (`path`, or ./voxglove.yaml when there is one), then the environment over it.
+
+    Raises ConfigError, naming the key, the value and the remedy.
+    """
+    return read_section(Config, merged_environment(_file(path), env, ENV_PREFIX))
+
+
+def _file(path: str | Path | None) -> dict[str, object]:
+    if path is None:
+        return read_yaml(Path(DEFAULT_FILE)) if Path(DEFAULT_FILE).is_file() else {}
+    if not Path(path).is_file():
+        raise ConfigError("--config", str(path), "there is no such file")
+    return read_yaml(Path(path))

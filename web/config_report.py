@@ -1,0 +1,96 @@
+"""What `voxglove config check` prints: every key, its value, where it came from, and advice.
+
+Pure. Secrets are masked. The command line prints and sets the exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+
+from .auth import is_loopback
+from .config import ENV_PREFIX, Config, PartConfig
+from .config_reader import MASK, Secret
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """One key of the configuration; `source` is default, file or environment."""
+
+    key: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigReport:
+    """The effective configuration, and what a person should know about it."""
+
+    lines: tuple[ReportLine, ...]
+    advice: tuple[str, ...]
+
+    def text(self) -> str:
+        """For a terminal."""
+        width = max(len(line.key) for line in self.lines)
+        rows = [f"{line.key:<{width}}  {line.value}  ({line.source})" for line in self.lines]
+        return "\n".join([*rows, *(f"note: {note}" for note in self.advice)])
+
+
+def report(
+    config: Config, env: Mapping[str, str], file_data: Mapping[str, object] | None = None
+) -> ConfigReport:
+    """Describe `config`; `env` and `file_data` are what it was read from."""
+    flat = set(_keys(file_data or {}))
+    names = {name.removeprefix(ENV_PREFIX).lower() for name in env if name.startswith(ENV_PREFIX)}
+
+    def source(key: str) -> str:
+        if any(key == name or key.startswith(f"{name}.") for name in map(_dotted, names)):
+            return "environment"
+        return "file" if any(key == k or key.startswith(f"{k}.") for k in flat) else "default"
+
+    lines = tuple(ReportLine(key, value, source(key)) for key, value in _flatten(config, ""))
+    return ConfigReport(lines, tuple(_advice(config)))
+
+
+def _advice(config: Config) -> Iterator[str]:
+    server = config.server
+    if not is_loopback(server.host):
+        if server.tls.mode == "off":
+            yield "browsers give a microphone only to https pages: set server.tls, or use a proxy"
+        if not server.api_keys:
+            yield "server.api_keys is empty: only browser pages of an allowed origin may call"
+    if "*" in server.origins:
+        yield "server.origins has *: any web page may open calls here"
+    if not server.secret.reveal():
+        yield "server.secret is empty: tokens end with the process"
+
+
+def _flatten(value: object, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, PartConfig) and not value.options:
+        yield key, value.text
+    elif isinstance(value, Secret):
+        yield key, MASK if value.reveal() else "(none)"
+    elif is_dataclass(value) and not isinstance(value, type):
+        for item in fields(value):
+            yield from _flatten(getattr(value, item.name), f"{key}.{item.name}".lstrip("."))
+    elif isinstance(value, Mapping) and value:
+        for name, below in value.items():
+            yield from _flatten(below, f"{key}.{name}")
+    elif isinstance(value, tuple):
+        shown = [MASK if isinstance(item, Secret) else str(item) for item in value]
+        yield key, f"[{', '.join(shown)}]"
+    else:
+        yield key, "{}" if isinstance(value, Mapping) else str(value) or '""'
+
+
+def _keys(data: Mapping[str, object], above: str = "") -> Iterator[str]:
+    for name, value in data.items():
+        key = f"{above}.{name}".lstrip(".")
+        if isinstance(value, Mapping) and value:
+            yield from _keys(value, key)
+        else:
+            yield key
+
+
+def _dotted(name: str) -> str:
+    return name.replace("__", ".")

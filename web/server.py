@@ -1,0 +1,81 @@
+"""The one object that the doors share, and who may pass each of them (CONTRACTS B).
+
+Owned by app.py. Decides from headers alone; never reads a body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from .auth import Signer, is_loopback, key_allowed, origin_allowed
+from .calls import CallRegistry
+from .config import Config
+from .metrics import Metrics
+from .watchdog import Watchdog
+
+
+@dataclass(slots=True)
+class Server:
+    """Everything of one server that is not a call."""
+
+    config: Config
+    signer: Signer
+    registry: CallRegistry
+    metrics: Metrics
+    watchdog: Watchdog
+    keys: tuple[str, ...] = field(repr=False, default=())
+    open_sockets: int = 0
+    """WebSockets that are attached to a call now."""
+
+    @property
+    def local(self) -> bool:
+        """Bound to loopback: nobody on another machine reaches it."""
+        return is_loopback(self.config.server.host)
+
+
+SERVER: web.AppKey[Server] = web.AppKey("server", Server)
+
+
+def problem(
+    status: int, code: str, message: str, *, field: str | None = None, retry_after_s: int = 0
+) -> web.Response:
+    """An error as every door answers it: JSON with code, message and the field at fault."""
+    body = {"code": code, "message": message} | ({} if field is None else {"field": field})
+    headers = {"Retry-After": str(retry_after_s)} if retry_after_s else {}
+    return web.json_response(body, status=status, headers=headers)
+
+
+def refuse_host(request: web.Request, server: Server) -> web.Response | None:
+    """A loopback server answers only to loopback names: a foreign name that resolves here is a
+    page rebinding its own (DNS rebinding), and would pass for same-origin."""
+    name = urlsplit(f"//{request.host}").hostname or ""
+    listed = {urlsplit(origin).hostname for origin in server.config.server.origins}
+    if not server.local or is_loopback(name) or name in listed or name.endswith(".localhost"):
+        return None
+    return problem(403, "bad_host", f"this server does not answer to the name {name!r}")
+
+
+def refuse_origin(request: web.Request, server: Server) -> web.Response | None:
+    """403 for a browser page of a foreign origin; None when the door is open to it."""
+    origin = request.headers.get("Origin")
+    if origin is None:
+        return None
+    if origin_allowed(origin, request.host, request.scheme, server.config.server.origins):
+        return None
+    return problem(
+        403, "bad_origin", f"{origin} may not call here; add it to server.origins to allow it"
+    )
+
+
+def refuse_stranger(request: web.Request, server: Server) -> web.Response | None:
+    """Without an Origin it is a program: it needs a key, unless only this machine gets here."""
+    if request.headers.get("Origin") is not None or server.local:
+        return None
+    if key_allowed(request.headers.get("Authorization"), server.keys):
+        return None
+    refused = problem(401, "no_key", "send Authorization: Bearer with a key of server.api_keys")
+    refused.headers["WWW-Authenticate"] = "Bearer"
+    return refused

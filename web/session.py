@@ -1,0 +1,175 @@
+"""The `/ws` side of one call: events out to whichever client is attached, its requests in.
+
+Owned by the call registry, lives as long as the call. Keeps no history: the agent does. A client
+that cannot keep up is its transport's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from ..adapters.transports.websocket import WebSocketTransport
+from ..media.brain import ClientBargeIn, Command, Mute
+from ..media.call import Call
+from ..media.events import CallEvent
+from ..media.frame import AudioFrame
+from ..media.transport import CallTransport, Data, Signal, TransportInfo
+from . import wire
+
+log = logging.getLogger(__name__)
+
+MAX_PENDING = 32
+"""Commands of one client that may be under way; more are refused with `busy`."""
+
+Answer = Callable[[wire.Resolve | wire.Reject], bool]
+"""Gives a person's answer to the display stack. False when the slot is unknown."""
+
+
+class CallSession:
+    """Binds one Call to the clients that come and go."""
+
+    def __init__(self, call: Call, answer: Answer, assistant: str) -> None:
+        self.call = call
+        self._answer = answer
+        self._assistant = assistant
+        self._wire = wire.ServerWire()
+        self._client: WebSocketTransport | None = None
+        self._pending: set[asyncio.Future[None]] = set()
+        self._attached_before = False
+        call.subscribe(self._on_event)
+
+    async def attach(self, client: WebSocketTransport, token: str) -> None:
+        """Put the person on `client`: `ready`, the present state, then the call goes on there.
+
+        A client that was attached before is closed with 4000 (voice row 70).
+        """
+        client.post(
+            wire.ready(
+                call_id=self.call.info.call_id,
+                token=token,
+                epoch=client.epoch,
+                assistant=self._assistant,
+                resumed=self._attached_before,
+            )
+        )
+        self._attached_before = True
+        self._post(client, self._wire.snapshot())
+        self._client = client
+        old = self.call.attach(_Tapped(client, self._on_message))
+        if old is not None:
+            await old.aclose("replaced")
+
+    def detach(self, client: WebSocketTransport) -> None:
+        """`client` is gone; nothing more is sent to it."""
+        if self._client is client:
+            self._client = None
+
+    async def aclose(self, reason: str) -> None:
+        """The call ended: whoever is still attached hears so. Harmless when they did already."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose(reason)
+
+    def _on_event(self, at: int, event: CallEvent) -> None:
+        client = self._client
+        messages = self._wire.encode(at, event, 0 if client is None else client.sent)
+        if client is not None:
+            self._post(client, messages)
+
+    def _on_message(self, client: WebSocketTransport, message: Mapping[str, object]) -> None:
+        request = wire.to_request(message)
+        match request:
+            case None:
+                return
+            case wire.Unsupported(kind):
+                self._post(client, [wire.error("unsupported", f"{kind} is not supported here")])
+            case wire.Resolve() | wire.Reject():
+                if not self._answer(request):
+                    self._post(client, [wire.error("unknown_slot", "no such slot is open", "id")])
+            case ClientBargeIn():
+                self._wire.barge_in()
+                self._command(client, request, self._wire.barge_in_settled)
+            case Mute(on):
+                self._command(client, request, list)
+                self._post(client, self._wire.muted(on))
+            case _:
+                self._command(client, request, list)
+
+    def _command(
+        self,
+        client: WebSocketTransport,
+        command: Command,
+        then: Callable[[], list[wire.ServerMessage]],
+    ) -> None:
+        """Hand `command` to the brain; when its effect is over, tell what `then` gives."""
+        if len(self._pending) >= MAX_PENDING:
+            self._post(client, [wire.error("busy", "too many requests are under way; wait")])
+            return
+        try:
+            future = self.call.command(command)
+        except RuntimeError as error:
+            self._post(client, [*then(), wire.error("not_running", str(error))])
+            return
+        self._pending.add(future)
+        future.add_done_callback(lambda done: self._settled(client, done, then()))
+
+    def _settled(
+        self,
+        client: WebSocketTransport,
+        done: asyncio.Future[None],
+        messages: list[wire.ServerMessage],
+    ) -> None:
+        self._pending.discard(done)
+        if not done.cancelled() and (failure := done.exception()) is not None:
+            log.error("command failed", exc_info=failure)
+            messages = [*messages, wire.error("command_failed", str(failure))]
+        self._post(client, messages)
+
+    def _post(self, client: WebSocketTransport, messages: list[wire.ServerMessage]) -> None:
+        for message in messages:
+            client.post(message)
+
+
+class _Tapped:
+    """`client` as the call sees it: its requests are taken out of the stream of signals."""
+
+    def __init__(
+        self,
+        client: WebSocketTransport,
+        on_message: Callable[[WebSocketTransport, Mapping[str, object]], None],
+    ) -> None:
+        self._client = client
+        self._on_message = on_message
+
+    @property
+    def info(self) -> TransportInfo:
+        return self._client.info
+
+    async def receive(self) -> AsyncIterator[AudioFrame | Signal]:
+        async for item in self._client.receive():
+            if isinstance(item, Data):
+                self._on_message(self._client, item.message)
+            else:
+                yield item
+
+    async def send(self, frame: AudioFrame) -> bool:
+        return await self._client.send(frame)
+
+    def clear(self) -> int:
+        return self._client.clear()
+
+    def played(self) -> int:
+        return self._client.played()
+
+    async def send_data(self, message: Mapping[str, object]) -> None:
+        await self._client.send_data(message)
+
+    async def aclose(self, reason: str) -> None:
+        await self._client.aclose(reason)
+
+
+def _is_transport(tapped: _Tapped) -> CallTransport:
+    """Type checkers compare `_Tapped` with the port here."""
+    return tapped

@@ -1,0 +1,54 @@
+"""Timelines as files: every call event as one JSON line (CONTRACTS A), in emission order.
+
+A `TimelineFile` is a sink of one call. It writes through the file's buffer and flushes at each
+line that ends something, so a killed process leaves whole lines.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO
+
+from ..media.events import CallEnded, CallEvent, Response, to_line
+from ..pipelines.log import encode
+from ..pipelines.vocabulary import TurnEvent
+
+
+class TimelineFile:
+    """Sink of a call's events. Raises OSError at construction when the file cannot be made."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = _open(path)
+
+    def __call__(self, at: int, event: CallEvent) -> None:
+        """Write one event."""
+        self._file.write(json.dumps(to_line(at, event), ensure_ascii=False, default=str) + "\n")
+        if isinstance(event, Response | CallEnded):
+            self._file.flush()
+
+    def close(self) -> None:
+        """No more events. Idempotent."""
+        self._file.close()
+
+
+class TurnLogFile:
+    """Takes the turn machine's inputs; only this file replays the reducer."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = _open(path)
+
+    def __call__(self, event: TurnEvent) -> None:
+        """Write one event."""
+        self._file.write(json.dumps(encode(event), ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        """No more events. Idempotent."""
+        self._file.close()
+
+
+def _open(path: Path) -> IO[str]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("w", encoding="utf-8")
+
+

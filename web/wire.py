@@ -1,0 +1,221 @@
+"""Between `/ws` messages (CONTRACTS B) and the brain's commands and call events: two tables.
+
+Pure: no socket, no clock. What a message must look like is checked before, in
+adapters/transports/websocket_messages; here it only gets its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..media.brain import ClientBargeIn, Command, Commit, Interrupt, Mute, PushToTalk, Say
+from ..media.events import (
+    CallEnded,
+    CallEvent,
+    Interruption,
+    Metric,
+    Mode,
+    Problem,
+    Response,
+    Slot,
+    SlotRemoved,
+    Transcript,
+    to_line,
+)
+from ..media.format import PIPELINE
+from ..media.frame import FRAME_MS
+
+ServerMessage = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """A person answered a slot."""
+
+    id: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A person refused a slot."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A well-formed message that this server cannot act on."""
+
+    kind: str
+
+
+Request = Command | Resolve | Reject | Unsupported
+
+COMMANDS: Mapping[str, Callable[[Mapping[str, object]], Request]] = {
+    "say": lambda m: Say(str(m["text"])),
+    "mute": lambda m: Mute(bool(m["on"])),
+    "ptt": lambda m: PushToTalk(bool(m["down"])),
+    "commit": lambda m: Commit(),
+    "interrupt": lambda m: Interrupt(),
+    "barge_in": lambda m: ClientBargeIn(),
+    "resolve": lambda m: Resolve(str(m["id"]), m["value"]),
+    "reject": lambda m: Reject(str(m["id"]), str(m.get("reason", "rejected"))),
+    "image": lambda m: Unsupported("image"),
+}
+"""Message kind -> what is asked. Kinds that stand nowhere here (`playback_done`, `speaker`) are
+accepted and need no action: playback is acknowledged by position, a browser has one speaker."""
+
+
+def to_request(message: Mapping[str, object]) -> Request | None:
+    """What a checked client message asks for; None for one that needs no action."""
+    make = COMMANDS.get(str(message.get("t")))
+    return None if make is None else make(message)
+
+
+def ready(*, call_id: str, token: str, epoch: int, assistant: str, resumed: bool) -> ServerMessage:
+    """The first message of every attach. `token` re-attaches for as long as the call lives."""
+    return {
+        "t": "ready",
+        "sessionId": call_id,
+        "callId": call_id,
+        "token": token,
+        "epoch": epoch,
+        "config": {"rate": PIPELINE.rate, "frame_ms": FRAME_MS},
+        "speakers": [{"id": "user", "displayName": "You", "description": "the caller"}],
+        "assistantName": assistant,
+        "resumed": resumed,
+    }
+
+
+def error(code: str, message: str, field: str | None = None) -> ServerMessage:
+    """A problem the client should know about."""
+    found: ServerMessage = {"t": "error", "code": code, "message": message}
+    return found if field is None else found | {"field": field}
+
+
+class ServerWire:
+    """Call events -> server messages, for all sockets of one call.
+
+    Remembers only what a re-attaching client must be told: mode, mute, open slots, and whether a
+    client's own barge-in awaits its answer.
+    """
+
+    def __init__(self) -> None:
+        self._mode = "listening"
+        self._muted = False
+        self._slots: dict[str, ServerMessage] = {}
+        self._barge_in = False
+
+    def snapshot(self) -> list[ServerMessage]:
+        """What a client that was just attached is told after `ready`."""
+        self._barge_in = False
+        return [self._state(), *self._slots.values()]
+
+    def muted(self, on: bool) -> list[ServerMessage]:
+        """The caller's audio was muted or unmuted."""
+        self._muted = on
+        return [self._state()]
+
+    def barge_in(self) -> None:
+        """The client paused by itself: from now on it is owed a pause, a clear or a resume."""
+        self._barge_in = True
+
+    def barge_in_settled(self) -> list[ServerMessage]:
+        """The brain is done with the barge-in: resume, unless that was said (voice row 29)."""
+        owed, self._barge_in = self._barge_in, False
+        return [{"t": "resume"}] if owed else []
+
+    def encode(self, at: int, event: CallEvent, sent: int) -> list[ServerMessage]:
+        """The messages that tell a client about `event`, emitted at input sample `at`; `sent` is
+        the output position at which sound sent after them will stand."""
+        match event:
+            case Mode():
+                self._mode = "listening" if event.mode == "idle" else event.mode
+                return [self._state()]
+            case Transcript(role="user"):
+                return [_user_words(event)]
+            case Transcript():
+                return _agent_words(event, sent)
+            case Response(event="ended" | "cut"):
+                end: ServerMessage = {"t": "speech_end", "turnId": event.turn, "pos": sent}
+                return [end, _plain(at, event)]
+            case Slot() | SlotRemoved():
+                return [self._slot(at, event)]
+            case Metric():
+                return [_of_line("metric", at, event)]
+            case Problem():
+                return [error(event.code, event.message)]
+            case Interruption():
+                return [*self._reflex(event), _plain(at, event)]
+            case CallEnded():
+                return []  # the transport says bye, last of all
+            case _:
+                return [_plain(at, event)]
+
+    def _state(self) -> ServerMessage:
+        quiet = self._muted and self._mode == "listening"
+        return {"t": "state", "state": "muted" if quiet else self._mode, "muted": self._muted}
+
+    def _slot(self, at: int, event: Slot | SlotRemoved) -> ServerMessage:
+        message = _of_line(event.type, at, event)
+        self._slots.pop(event.id, None)
+        if isinstance(event, Slot):
+            self._slots[event.id] = message
+        return message
+
+    def _reflex(self, event: Interruption) -> list[ServerMessage]:
+        if not self._barge_in:
+            return []
+        if event.event == "paused":
+            return [{"t": "pause"}]
+        self._barge_in = False
+        return [{"t": "resume"}]  # after a cut too: the client is empty and must play again
+
+
+def _plain(at: int, event: CallEvent) -> ServerMessage:
+    return {"t": "event", "event": to_line(at, event)}
+
+
+def _of_line(kind: str, at: int, event: CallEvent) -> ServerMessage:
+    line = to_line(at, event)
+    return {"t": kind, **{key: value for key, value in line.items() if key not in _NOT_ON_WIRE}}
+
+
+_NOT_ON_WIRE = frozenset({"t", "at", "type"})
+
+
+def _user_words(event: Transcript) -> ServerMessage:
+    if event.partial:
+        return {"t": "partial", "text": event.text}
+    return {
+        "t": "utterance",
+        "speaker": "user",
+        "text": event.text,
+        "turnId": event.turn,
+        "source": event.source,
+    }
+
+
+def _agent_words(event: Transcript, sent: int) -> list[ServerMessage]:
+    said: ServerMessage = {
+        "t": "speech",
+        "turnId": event.turn,
+        "text": event.text,
+        "pos": sent,
+        "source": event.source,
+    }
+    if event.partial:
+        return [said]
+    if event.heard is None and event.unheard is None:
+        return [said]
+    told: ServerMessage = {
+        "t": "heard",
+        "turnId": event.turn,
+        "heard": event.heard or "",
+        "unheard": event.unheard or "",
+        "interrupted": bool(event.interrupted),
+    }
+    return [said, told] if event.source == "narration" else [told]
