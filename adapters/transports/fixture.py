@@ -153,7 +153,7 @@ class FixtureTransport:
 
     def push(self, signal: Signal) -> None:
         """Yield `signal` at the next tick, behind those already due."""
-        self._signals.insert(0, (0, signal))
+        self._signals.append((0, signal))
         self._signals.sort(key=lambda due: due[0])
 
     def push_data(self, message: Mapping[str, object]) -> None:

@@ -135,9 +135,10 @@ async def test_data_goes_both_ways() -> None:
     transport = FixtureTransport(speech(0))
     async with attached(transport) as reader:
         transport.push_data({"t": "say", "text": "hello"})
+        transport.push_data({"t": "commit"})
         await transport.send_data({"t": "heard"})
         await asyncio.sleep(0.05)
-    assert reader.signals() == [Data({"t": "say", "text": "hello"})]
+    assert reader.signals() == [Data({"t": "say", "text": "hello"}), Data({"t": "commit"})]
     assert transport.messages == [{"t": "heard"}]
 
 
