@@ -25,6 +25,7 @@ from .executor import Executor
 from .external import AgentEvent, EventReceipt, ExternalEvents, WhenIdle
 from .history import History
 from .loop import Request, RequestRun
+from .messages import Message
 from .mind import Mind
 from .model import Model
 from .notify import Emitter, Listener, Notifier, Subscriber, SubscriberStatistics
@@ -167,21 +168,22 @@ class Agent:
         wake, user = read_input(request, message_id, self.config.new_id)
         self._lifetime.check_open()
         own = token.child() if token is not None else CancelToken()
-        self._lifetime.compaction.abort("a request came")
-        async with self.turn_queue.turn(hold, own):
-            own.raise_if_aborted()
-            emitter = Emitter(self._notifier, self.name, self.config.new_id("req"), subscriber)
-            prepared = Request(
-                id=emitter.run_id,
-                user=user,
-                wake=wake,
-                token=own,
-                gate=CommitGate(committed, own),
-                emitter=emitter,
-                playback=playback,
-                in_call=hold is not None,
-            )
-            return await self._with_pumps(self._serve(prepared, hold))
+        emitter = Emitter(self._notifier, self.name, self.config.new_id("req"), subscriber)
+        accepted = Request(
+            id=emitter.run_id,
+            user=user,
+            wake=wake,
+            token=own,
+            gate=CommitGate(committed, own),
+            emitter=emitter,
+            playback=playback,
+            in_call=hold is not None,
+        )
+        with self._parts.history.announced(user):
+            self._lifetime.compaction.abort("a request came")
+            async with self.turn_queue.turn(hold, own):
+                own.raise_if_aborted()
+                return await self._with_pumps(self._serve(accepted, hold))
 
     def interrupt(self, reason: str = "interrupted") -> None:
         """End the running request, its generation and every abortable tool, outstanding or not."""
@@ -196,6 +198,28 @@ class Agent:
     async def join_tools(self, limit_s: float, token: CancelToken | None = None) -> None:
         """Wait until no tool is outstanding, at most `limit_s`."""
         await self._parts.runs.join(limit_s, token or CancelToken())
+
+    async def append_answer(
+        self,
+        text: str,
+        *,
+        hold: Hold | None = None,
+        token: CancelToken | None = None,
+        playback: bool = False,
+        message_id: str | None = None,
+    ) -> str:
+        """Store words the agent says without asking its model, such as a fixed greeting.
+
+        Returns the message's id; with `playback` it is pending until amend_heard.
+        """
+        identity = message_id or self.config.new_id("msg")
+        answer = Message(
+            sender="agent", id=identity, text=text, playback="pending" if playback else None
+        )
+        with self._parts.history.announced(answer):
+            async with self.turn_queue.turn(hold, token):
+                await self._parts.history.append(answer)
+        return identity
 
     # -- corrections: the one writer of stored messages
 
@@ -291,10 +315,11 @@ class Agent:
             except Exception as error:
                 failure = error  # a TaskGroup would wrap it
             finally:
+                # From here on nothing new enters the group: late batches end with their request.
+                self._parts.runs.group = None
                 self._lifetime.end("the call ended")
                 self.interrupt("the call ended")
             await self._parts.runs.settle(self.config.close_timeout_s)
-            self._parts.runs.group = None
         if failure is not None:
             raise failure
 

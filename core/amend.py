@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from .errors import UsageError
 from .history import History
-from .messages import MessagePatch
+from .messages import ContentPart, MessagePatch
 
 
 class Amendments:
@@ -35,13 +35,20 @@ class Amendments:
         await self._history.amend(message_id, {"heard": heard, "estimated": True})
 
     async def user(self, message_id: str, text: str) -> None:
-        """Correct a user message; raises UsageError for any other kind."""
+        """Correct a user message, also while its request still waits; media parts are kept.
+
+        Raises UsageError for any other kind of message.
+        """
         message = await self._history.find(message_id)
         if not message.is_user_turn:
             raise UsageError(f"message_id: {message_id!r} is not a user turn")
         first = message.pre_modified_text
         original = message.text if first is None else first
-        await self._history.amend(message_id, {"text": text, "pre_modified_text": original})
+        patch: MessagePatch = {"text": text, "pre_modified_text": original}
+        if message.content:
+            media = tuple(part for part in message.content if part.type != "text")
+            patch["content"] = (*media, ContentPart("text", text=text))
+        await self._history.amend(message_id, patch)
 
     async def any_pending(self) -> bool:
         messages = await self._history.store.get_messages()

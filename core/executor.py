@@ -18,7 +18,7 @@ from .cancel import AbortScope, CancelToken
 from .commit import CommitGate
 from .display import DisplayStack, ToolDisplay
 from .errors import AbortError
-from .messages import ToolCall, ToolResult, ToolResultData
+from .messages import ToolCall, ToolResult, ToolResultData, aborted_result
 from .permissions import Permissions
 from .schema import InvalidInput, validate_input
 from .tool import Tool, ToolContext, wrap_result
@@ -157,11 +157,6 @@ class Executor:
             logger.exception("tool summary failed", extra={"tool": tool.name})
             return data
         return replace(data, summary=text)
-
-
-def aborted_result(reason: str | None) -> ToolResultData:
-    """The result of a call that was stopped; the model reads the message, never `null`."""
-    return ToolResultData("aborted", None, f"This tool call was stopped: {reason or 'aborted'}.")
 
 
 def _error(message: str) -> ToolResultData:

@@ -7,16 +7,26 @@ once, and an amendment that is faster than the message it amends is kept until t
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from .errors import UnknownMessageError
 from .events import MessageAmended, SubscriberEvent
-from .messages import IdSource, Message, MessagePatch, ToolResult, apply_patch
+from .messages import (
+    IdSource,
+    Message,
+    MessagePatch,
+    ToolResult,
+    aborted_result,
+    apply_patch,
+)
 from .store import Store
 from .view import model_view
 
 logger = logging.getLogger(__name__)
+
+CLEAN_UP_S = 2.0
 
 
 class History:
@@ -36,6 +46,7 @@ class History:
         self._summaries = summaries
         self._results: dict[str, dict[str, ToolResult]] = {}
         self._drafts: dict[str, MessagePatch] = {}
+        self._announced: dict[str, Message] = {}
         self._write = asyncio.Lock()
 
     async def view(self, running: Collection[str]) -> list[Message]:
@@ -49,35 +60,65 @@ class History:
         self._drafts[message_id] = {}
         return message_id
 
+    @contextmanager
+    def announced(self, message: Message | None) -> Iterator[None]:
+        """Until the block ends the message may be amended although it is not stored yet."""
+        if message is None:
+            yield
+            return
+        self._announced[message.id] = message
+        self._drafts[message.id] = {}
+        try:
+            yield
+        finally:
+            self.drop_draft(message.id)
+
     def drop_draft(self, message_id: str) -> None:
-        """The draft came to nothing; amendments held for it are forgotten."""
+        """It came to nothing or is stored; amendments held for it are forgotten."""
         self._drafts.pop(message_id, None)
+        self._announced.pop(message_id, None)
 
     async def append(self, *messages: Message) -> None:
         """Append all or nothing, giving ids where they are missing and applying held patches."""
         ready = [self._prepare(message) for message in messages]
         await self.store.append_messages(ready)
         for message in ready:
-            late = self._drafts.pop(message.id, None)
+            late = self._drafts.get(message.id)
+            self.drop_draft(message.id)
             if late and apply_patch(message, late) != message:
                 # Amended while the store was writing: the draft's patch is applied once more.
-                await self.store.amend_message(message.id, late)
+                async with self._write:
+                    await self.store.amend_message(message.id, late)
 
     async def append_calls(self, asked: Message, results: Message) -> None:
-        """Store a call message together with the reserved message of its results."""
-        self._results[results.id] = {}
-        await self.append(asked, results)
+        """Store a call message together with the reserved message of its results.
 
-    async def add_result(self, results_id: str, result: ToolResult) -> bool:
-        """Store the terminal result of a call; False if it has one already."""
+        If it is cancelled or fails, the calls are stored as aborted or not at all.
+        """
+        self._results[results.id] = {}
+        try:
+            await self.append(asked, results)
+        except BaseException:
+            # The store may have written before the cancellation came.
+            self._results[results.id] = {
+                call.id: ToolResult(call.tool_name, call.id, aborted_result("not started"))
+                for call in asked.tool_calls
+            }
+            with suppress(UnknownMessageError):
+                async with asyncio.timeout(CLEAN_UP_S):
+                    await self.rewrite_results(results.id)
+            raise
+
+    async def add_result(self, results_id: str, result: ToolResult) -> ToolResult:
+        """Store the terminal result of a call; returns the one that counts, the first."""
         known = self._results.setdefault(results_id, {})
         if result.call_id in known:
-            return False
+            return known[result.call_id]
         known[result.call_id] = result
         async with self._write:
             # Always the whole list: a write lost to cancellation is made good by the next.
             await self.store.amend_message(results_id, {"tool_results": tuple(known.values())})
-        return True
+        return result
 
     async def rewrite_results(self, results_id: str) -> None:
         """Close a results message: write all its results once more and forget it."""
@@ -99,7 +140,9 @@ class History:
         self._emit(MessageAmended(message_id=message_id, patch=patch))
 
     async def find(self, message_id: str) -> Message:
-        """One stored message; raises UnknownMessageError."""
+        """One message, stored or announced; raises UnknownMessageError."""
+        if message_id in self._announced:
+            return self._announced[message_id]
         for message in reversed(await self.store.get_messages()):
             if message.id == message_id:
                 return message

@@ -15,10 +15,16 @@ from .cancel import AbortScope, CancelToken
 from .commit import CommitGate
 from .draft import Draft
 from .errors import ModelError
-from .events import EventInjected, InjectionMode, ModelResponse, TokenConsumption
+from .events import (
+    EventInjected,
+    InjectionMode,
+    ModelResponse,
+    TokenConsumption,
+    ToolUseResult,
+)
 from .executor import CallScope
 from .external import events_message
-from .messages import Message
+from .messages import Message, aborted_result
 from .model import Model, ModelRequest, ModelResult
 from .notify import Emitter
 from .requests import RequestResult, Wake
@@ -79,7 +85,11 @@ class RequestRun:
         if request.user is not None:
             parts.events.user_turn()
             await parts.history.append(request.user)
-        await parts.runs.join(parts.config.join_wait_s, request.token)
+        display = parts.agent.display
+        asking = {slot.tool_call_id for slot in display.stack if slot.id in display.pending_ids}
+        await parts.runs.join(
+            parts.config.join_wait_s, request.token, {one for one in asking if one}
+        )
 
     async def _ask(self) -> Message:
         """One model call, stored. A cut or failed call leaves its partial text behind."""
@@ -152,12 +162,27 @@ class RequestRun:
         store = parts.history.store
         await store.add_tokens(result.usage)
         emitter.emit(TokenConsumption(consumption=result.usage))
+        await store.increment_turn()
         if not answer.tool_calls:
             await parts.history.append(answer)
         else:
             await self._compact_before_calls()
-            await parts.history.append_calls(answer, _reserved(answer))
-        await store.increment_turn()
+            await self._store_calls(answer)
+
+    async def _store_calls(self, answer: Message) -> None:
+        """Nothing may be awaited between this and the start of the batch: a call that is stored
+        must always have somebody who owes its result."""
+        try:
+            await self._parts.history.append_calls(answer, _reserved(answer))
+        except BaseException:
+            for call in answer.tool_calls:
+                data = aborted_result("not started")
+                self._request.emitter.emit(
+                    ToolUseResult(
+                        call_id=call.id, tool_name=call.tool_name, result=data, duration_ms=0.0
+                    )
+                )
+            raise
 
     async def _compact_before_calls(self) -> None:
         """So that a call and its result stay on one side of the boundary (row 48)."""

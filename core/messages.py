@@ -179,3 +179,8 @@ def result_text(result: ToolResultData) -> str:
     head = "Error" if result.status == "error" else "Aborted"
     body = f"\n{data_text(result.data)}" if result.data is not None else ""
     return f"{head}: {result.message or 'no details'}{body}"
+
+
+def aborted_result(reason: str | None) -> ToolResultData:
+    """The result of a call that was stopped; the model reads the message, never `null`."""
+    return ToolResultData("aborted", None, f"This tool call was stopped: {reason or 'aborted'}.")

@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from .cancel import AbortScope, CancelToken
-from .errors import CoreError
+from .errors import AbortError, CoreError
 from .events import SubscriberEvent, ToolSettledIdle, ToolStarted, ToolUseResult
-from .executor import CallScope, Executor, aborted_result
+from .executor import CallScope, Executor
 from .history import History
-from .messages import ResultStatus, ToolCall, ToolResult
+from .messages import ResultStatus, ToolCall, ToolResult, aborted_result
 from .toolset import find_tool
 
 logger = logging.getLogger(__name__)
@@ -65,17 +65,31 @@ class ToolRuns:
             await self._work(batch)
             token.raise_if_aborted()
             return
-        self.group.create_task(self._owned(batch), name=f"tools {batch.results_id}")
+        work = self._owned(batch)
+        try:
+            self.group.create_task(work, name=f"tools {batch.results_id}")
+        except RuntimeError:  # the owner's group is shutting down
+            work.close()
+            await self._close(batch)
+            raise AbortError("the agent's owner is shutting down") from None
         async with AbortScope(token):
             await batch.done.wait()
 
-    async def join(self, limit_s: float, token: CancelToken) -> None:
-        """Wait for outstanding calls, at most `limit_s` (CONTRACTS E, last row)."""
-        if not self._batches:
+    async def join(self, limit_s: float, token: CancelToken, asking: Collection[str] = ()) -> None:
+        """Wait for outstanding calls, at most `limit_s` (CONTRACTS E, last row).
+
+        `asking` are calls that wait for a person's answer: no time of ours would finish them.
+        """
+        waits = [
+            batch
+            for batch in self._batches.values()
+            if not any(call.id in asking for call in batch.calls)
+        ]
+        if not waits:
             return
         try:
             async with asyncio.timeout(limit_s), AbortScope(token):
-                for batch in list(self._batches.values()):
+                for batch in waits:
                     await batch.done.wait()
         except TimeoutError:
             logger.info("asking with tools outstanding", extra={"count": len(self._running)})
@@ -140,9 +154,9 @@ class ToolRuns:
         await self._record(batch, await self._executor.run(call, batch.scope))
 
     async def _record(self, batch: Batch, result: ToolResult) -> None:
-        if not await self._history.add_result(batch.results_id, result):
+        result = await self._history.add_result(batch.results_id, result)
+        if self._running.pop(result.call_id, None) is None:
             return
-        self._running.pop(result.call_id, None)
         data = result.result
         if data.status != "aborted":
             self._unseen[result.call_id] = (result.tool_name, data.status)

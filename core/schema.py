@@ -30,10 +30,11 @@ def validate_input(model: InputModel, raw: object) -> object:
     JSON text is accepted too: adapters pass malformed arguments on as the raw string.
     """
     try:
-        adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
+        if isinstance(model, TypeAdapter):
+            return model.validate_json(raw) if isinstance(raw, str) else model.validate_python(raw)
         if isinstance(raw, str):
-            return adapter.validate_json(raw)
-        return adapter.validate_python(raw)
+            return model.model_validate_json(raw)
+        return model.model_validate(raw)
     except ValidationError as error:
         lines = [f"{_path(item['loc'])}: {item['msg']}" for item in error.errors()]
         raise InvalidInput("\n".join(lines)) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from voxglove.core import (
@@ -14,6 +14,7 @@ from voxglove.core import (
     Glove,
     MemoryStore,
     Message,
+    MessagePatch,
     ModelRequest,
     ModelResponse,
     ModelResponseComplete,
@@ -168,6 +169,29 @@ def make_agent(
     for one in tools:
         glove.fold(one)
     return glove.build()
+
+
+class SlowStore(MemoryStore):
+    """Takes time before and after every read and write, as a database does."""
+
+    delay_s = 0.06
+
+    async def get_messages(self) -> list[Message]:
+        await asyncio.sleep(self.delay_s)
+        messages = await super().get_messages()
+        await asyncio.sleep(self.delay_s)
+        return messages
+
+    async def append_messages(self, messages: Sequence[Message]) -> None:
+        await asyncio.sleep(self.delay_s)
+        await super().append_messages(messages)
+        await asyncio.sleep(self.delay_s)
+
+    async def amend_message(self, message_id: str, patch: MessagePatch) -> Message:
+        await asyncio.sleep(self.delay_s)
+        message = await super().amend_message(message_id, patch)
+        await asyncio.sleep(self.delay_s)
+        return message
 
 
 class Recorder:

@@ -22,6 +22,8 @@ from voxglove.core import (
     AbortError,
     Agent,
     CancelToken,
+    Committed,
+    RequestResult,
     ToolContext,
     ToolResultData,
     Wake,
@@ -46,7 +48,7 @@ class Work:
 
 async def cut_while_running(
     agent: Agent, work: Work, *, tools: bool = False
-) -> asyncio.Future[object]:
+) -> asyncio.Future[RequestResult]:
     """Send a request, and abort it once the tool runs; the request has ended afterwards."""
     token = CancelToken()
     request = asyncio.ensure_future(agent.process_request("go", token=token))
@@ -59,7 +61,9 @@ async def cut_while_running(
 
 async def test_core_row_019_abort_during_a_tool_ends_at_once_and_stores_aborted() -> None:
     work = Work()
-    agent = make_agent(ScriptedModel(call(("act", {}), ("act", {}), ids=["1", "2"])), make_tool(work))
+    agent = make_agent(
+        ScriptedModel(call(("act", {}), ("act", {}), ids=["1", "2"])), make_tool(work)
+    )
     await cut_while_running(agent, work)  # no owner: any scope stops abortable tools
     assert {one.result.status for one in (await results(agent)).values()} == {"aborted"}
     assert work.runs == 1
@@ -353,6 +357,27 @@ async def test_a_tool_that_ends_within_the_wait_is_simply_seen() -> None:
     assert "tool_settled_idle" not in recorder.wires
 
 
+async def test_no_time_is_lost_on_a_tool_that_waits_for_a_person() -> None:
+    async def ask(value: object, ctx: ToolContext) -> object:
+        return await ctx.display.push_and_wait("confirm")
+
+    model = ScriptedModel(call(("act", {})), "Please confirm on the page.")
+    agent = make_agent(model, make_tool(ask))
+    async with agent.running():
+        token = CancelToken()
+        request = asyncio.ensure_future(agent.process_request("go", token=token))
+        await until(lambda: agent.display.pending == 1)
+        token.abort("barge-in")
+        with pytest.raises(AbortError):
+            await request
+        assert agent.display.pending == 1  # the question survives the cut
+        before = asyncio.get_running_loop().time()
+        await agent.process_request("what now?")
+        assert asyncio.get_running_loop().time() == before
+    assert model.requests[1].messages[2].tool_results[0].result.data == "still running"
+    assert agent.display.pending == 0
+
+
 async def test_the_wait_for_tools_honours_the_token() -> None:
     work = Work()
     agent = make_agent(ScriptedModel(call(("act", {}))), make_tool(work))
@@ -424,7 +449,8 @@ async def test_side_effects_wait_for_the_commit_and_reads_do_not(kind: str) -> N
     log: list[str] = []
     event: asyncio.Event = asyncio.Event()
     future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    committed = {"event": event, "future": future, "function": lambda: future}[kind]
+    kinds: dict[str, Committed] = {"event": event, "future": future, "function": lambda: future}
+    committed = kinds[kind]
     model = ScriptedModel(call(("read", {}), ("write", {})), "done")
     agent = make_agent(
         model,

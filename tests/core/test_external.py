@@ -179,7 +179,7 @@ async def test_the_event_queue_is_bounded_in_both_memories() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"source": " "}, {"content": ""}])
-def test_empty_events_are_refused(fields: dict[str, str]) -> None:
+def test_empty_events_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="AgentEvent"):
         AgentEvent(**{"source": "s", "content": "c", **fields})
 

@@ -1,4 +1,4 @@
-"""What is stored of a spoken answer and what the model sees of it (DESIGN 5.4; row 94, voice 33)."""
+"""What is stored of a spoken answer, and what the model sees of it (DESIGN 5.4; row 94)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.core.support import (
     Recorder,
     ScriptedModel,
+    SlowStore,
     call,
     hang,
     make_agent,
@@ -194,10 +195,34 @@ async def test_the_users_words_can_be_corrected() -> None:
         await agent.amend_user(result.messages[0].id, "x")
 
 
+async def test_the_users_words_can_be_corrected_before_they_are_stored() -> None:
+    model = ScriptedModel("first", "second")
+    agent = make_agent(model, store=SlowStore())
+    first = asyncio.ensure_future(agent.process_request("one"))
+    picture = ContentPart("image", source=ContentSource("url", "image/png", url="https://x/y"))
+    parts = [ContentPart("text", text="to"), picture]
+    second = asyncio.ensure_future(agent.process_request(parts, message_id="u2"))
+    await asyncio.sleep(0.01)
+    await agent.amend_user("u2", "two")
+    await asyncio.gather(first, second)
+    shown = model.requests[1].messages[-1]
+    assert (shown.text, shown.pre_modified_text) == ("two", "to")
+    assert shown.content == (picture, ContentPart("text", text="two"))
+
+
+async def test_fixed_words_are_history_too() -> None:
+    model = ScriptedModel("At six.")
+    agent = make_agent(model)
+    async with agent.turn_queue.hold("call") as hold:
+        greeting = await agent.append_answer("Hello, front desk!", hold=hold, playback=True)
+        assert (await stored(agent))[0].playback == "pending"
+        await agent.amend_heard(greeting, "Hello,", " front desk!", interrupted=True)
+        await agent.process_request("when do you open?", hold=hold)
+    assert texts(model.requests[0].messages) == ["Hello, [interrupted]", "when do you open?"]
+
+
 async def test_an_answer_without_text_is_never_pending() -> None:
-    agent = make_agent(
-        ScriptedModel(call(("act", {})), "ok"), make_tool(lambda value: "x")
-    )
+    agent = make_agent(ScriptedModel(call(("act", {})), "ok"), make_tool(lambda value: "x"))
     await agent.process_request("go", playback=True)
     assert [message.playback for message in await stored(agent)] == [None, None, None, "pending"]
 
@@ -257,9 +282,7 @@ async def test_core_row_053_summary_deltas_are_not_answer_deltas() -> None:
 async def test_fault_13_and_17_text_only_sessions_compact_and_totals_survive() -> None:
     from voxglove.core import CompactionConfig, Usage
 
-    model = ScriptedModel(
-        say("one", usage=Usage(90, 20)), say("sum", usage=Usage(100, 8)), "two"
-    )
+    model = ScriptedModel(say("one", usage=Usage(90, 20)), say("sum", usage=Usage(100, 8)), "two")
     agent = make_agent(model, compaction=CompactionConfig(context_limit=100))
     await agent.process_request("first")
     assert len(model.requests) == 2
@@ -292,20 +315,19 @@ async def test_background_compaction_waits_for_playback_and_gives_way() -> None:
     model = ScriptedModel(say("one", usage=big), hang("su"), say("two", usage=big), say("sum"))
     agent = make_agent(model, compaction=CompactionConfig(context_limit=100))
     agent.add_subscriber(recorder)
-    async with agent.running():
-        async with agent.turn_queue.hold("call") as hold:
-            await agent.process_request("first", playback=True, hold=hold)
-            await asyncio.sleep(1)
-            assert "compaction_start" not in recorder.wires
-            await agent.amend_heard((await stored(agent))[-1].id, "one")
-            await until(lambda: "compaction_start" in recorder.wires)
-            before = asyncio.get_running_loop().time()
-            await agent.process_request("second", playback=True, hold=hold)
-            assert asyncio.get_running_loop().time() == before
-            assert recorder.of("compaction_end")[0].status == "aborted"
-            await agent.amend_heard((await stored(agent))[-1].id, "two")
-            await until(lambda: len(recorder.of("compaction_end")) == 2)
-            assert recorder.of("compaction_end")[1].status == "ok"
+    async with agent.running(), agent.turn_queue.hold("call") as hold:
+        await agent.process_request("first", playback=True, hold=hold)
+        await asyncio.sleep(1)
+        assert "compaction_start" not in recorder.wires
+        await agent.amend_heard((await stored(agent))[-1].id, "one")
+        await until(lambda: "compaction_start" in recorder.wires)
+        before = asyncio.get_running_loop().time()
+        await agent.process_request("second", playback=True, hold=hold)
+        assert asyncio.get_running_loop().time() == before
+        assert recorder.of("compaction_end")[0].status == "aborted"
+        await agent.amend_heard((await stored(agent))[-1].id, "two")
+        await until(lambda: len(recorder.of("compaction_end")) == 2)
+        assert recorder.of("compaction_end")[1].status == "ok"
 
 
 async def test_fault_18_a_failing_model_still_ends_the_compaction() -> None:

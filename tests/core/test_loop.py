@@ -1,4 +1,4 @@
-"""The loop: answers, tools, limits, events, usage (spec core 2, 6, 9; rows 13-18, 29-33, 46, 47)."""
+"""The loop: answers, tools, limits, events, usage (spec core 2, 6, 9)."""
 
 from __future__ import annotations
 

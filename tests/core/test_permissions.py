@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from voxglove.core import (
     DisplayStack,
     MemoryStore,
     PermissionRequest,
+    RequestResult,
     Slot,
     SlotRejected,
     ToolContext,
@@ -37,6 +39,10 @@ def answering(display: DisplayStack, answer: Callable[[Slot], object]) -> list[S
 
     display.subscribe(listener)
     return asked
+
+
+def refuse(display: DisplayStack, slot: Slot) -> None:
+    display.resolve(slot.id, False)
 
 
 async def run_gated(
@@ -76,7 +82,7 @@ async def test_core_row_036_the_rule_may_depend_on_the_input() -> None:
 
     for rule in (lambda value: value["amount"] > 10, slowly):
         display = DisplayStack()
-        asked = answering(display, lambda slot, display=display: display.resolve(slot.id, False))
+        asked = answering(display, partial(refuse, display))
         statuses, _ = await run_gated(display, {"amount": 5}, {"amount": 50}, rule=rule)
         assert statuses == ["success", "error"]
         assert len(asked) == 1
@@ -91,7 +97,8 @@ async def test_core_row_037_decisions_are_remembered_per_input() -> None:
 
 
 async def test_core_row_038_a_rejected_prompt_is_an_error_and_leaves_nothing_stale() -> None:
-    display, ran = DisplayStack(), []
+    ran: list[object] = []
+    display = DisplayStack()
     answering(display, lambda slot: display.reject(slot.id, "closed the page"))
     model = ScriptedModel(call(("act", {}), ("free", {})), "one", "two")
     gated = make_tool(ran.append, requires_permission=True)
@@ -258,7 +265,9 @@ async def test_core_row_045_a_late_display_is_used() -> None:
     assert (slot.tool_name, slot.tool_call_id, slot.input) == ("act", "c1_0", {"n": 1})
 
 
-async def waiting_tool(*, un_abortable: bool) -> tuple[Agent, DisplayStack, asyncio.Future[object]]:
+async def waiting_tool(
+    *, un_abortable: bool
+) -> tuple[Agent, DisplayStack, asyncio.Future[RequestResult]]:
     async def ask(value: object, ctx: ToolContext) -> object:
         return await ctx.display.push_and_wait("confirm")
 
