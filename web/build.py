@@ -1,7 +1,7 @@
 """The composition root: from a Config, what all calls share once, and each call from it.
 
-Owns the shared parts for the life of the server. `build_brain` is the one place that knows which
-kind of brain stands on a line.
+Owns the shared parts for the life of the process. `_brain` is the one place that knows which kind
+of brain stands on a line.
 """
 
 from __future__ import annotations
@@ -10,90 +10,124 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from ..core.agent import Agent
 from ..core.factory import AgentFactory
-from ..media.brain import Brain
+from ..core.factory import CallInfo as AgentCallInfo
+from ..core.model import Model
+from ..media import events as call
 from ..media.call import Call
-from ..media.inference import InferencePool
+from ..media.inference import DEFAULT_COSTS, InferencePool, Jobs
 from ..media.recorder import Recorder
 from ..media.transport import CallInfo
+from ..pipelines.machine import MachineConfig
+from ..pipelines.pipeline import PipelineParts, VoicePipeline
+from ..pipelines.vocabulary import TurnEvent
 from .agents import own_factories
-from .call_agent import LineTools, agent_info, answer_to, bound, line_tools
+from .brains import OpenedModel, open_model
+from .call_agent import LineTools, agent_info, answer_to, bound
 from .calls import BuiltCall, CallFactory
 from .config import Config
 from .config_reader import ConfigError
+from .frontdesk.bookings import Bookings
+from .frontdesk.factory import frontdesk_factory
+from .stack import Speech, open_speech
 
-
-@dataclass(slots=True)
-class Shared:
-    """What every call of the process uses: the configuration, the agents, one inference pool.
-
-    Models are opened once, here (add a field), and warmed before the server listens.
-    """
-
-    config: Config
-    factories: Mapping[str, AgentFactory]
-    pool: InferencePool = field(default_factory=InferencePool)
-
-    def close(self) -> None:
-        """The pool's threads end. No call may live any more."""
-        self.pool.close()
+DEMO = "demo"
+"""The agent that needs no configuration: a restaurant's front desk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallParts:
-    """What `build_brain` gets. `late` is where the brain says how to count late results."""
+class Shared:
+    """What every call of the process uses. Models are opened once, here, and warmed before the
+    first call."""
 
-    shared: Shared
-    info: CallInfo
-    agent: Agent
-    line_tools: LineTools
+    config: Config
+    factories: Mapping[str, AgentFactory]
+    speech: Speech
+    model: OpenedModel
+    bookings: Bookings
+    clock: Callable[[], datetime]
+    pool: InferencePool = field(default_factory=InferencePool)
+
+    async def warm(self) -> None:
+        """Run every model once, off the loop."""
+        await asyncio.get_running_loop().run_in_executor(None, self.speech.warm)
+
+    def close(self) -> None:
+        """The pool's threads end, the book is closed. No call may live any more."""
+        self.pool.close()
+        self.bookings.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """How one call differs from a live one. `recording`: where its two tracks go."""
+
+    frame_clocked: bool = False
+    cost_factor: float = 1.0
+    fast: bool = False
+    recording: Path | None = None
+    record: Callable[[TurnEvent], None] | None = None
+    has_display: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltBrain:
-    """A brain and how many of its inference results missed their frame (`call_ended.late`)."""
+class OpenedCall:
+    """A call ready to run, its agent, and `announce`, which emits its first event."""
 
-    brain: Brain
-    late: Callable[[], int] = lambda: 0
-
-
-def build_shared(config: Config) -> Shared:
-    """Import agents, open models, start the pool. Raises ConfigError or ModelMissing, at start
-    and not on the first call."""
-    return Shared(config, own_factories(config))
+    call: Call
+    agent: Agent
+    announce: Callable[[], None]
 
 
-def build_agent(shared: Shared, info: CallInfo, tools: LineTools) -> Agent:
-    """The agent that the call asked for, fresh."""
-    factory = shared.factories.get(info.agent)
-    if factory is None:
-        raise ConfigError("agent", info.agent, "there is no such agent; add it to agents")
-    return factory(agent_info(info, has_display=True))
+async def open_shared(
+    config: Config,
+    env: Mapping[str, str],
+    *,
+    clock: Callable[[], datetime] = datetime.now,
+) -> Shared:
+    """Import agents, open models. Raises ConfigError, ModelMissing or ModelCorrupt, at start and
+    not on the first call."""
+    factories = own_factories(config)
+    model = await open_model(config.model, env, clock)
+    speech = await asyncio.get_running_loop().run_in_executor(None, open_speech, config)
+    return Shared(
+        config=config,
+        factories=factories,
+        speech=speech,
+        model=model,
+        bookings=Bookings(config.bookings),
+        clock=clock,
+    )
 
 
-def build_brain(parts: CallParts) -> BuiltBrain:
-    """The brain of one call: the voice pipeline over the configured STT, TTS and detectors."""
-    raise NotImplementedError("build_brain: the voice pipeline is not built here yet")
-
-
-def build_call(shared: Shared, info: CallInfo) -> tuple[Call, Agent]:
-    """One call with its agent; nothing runs yet."""
+@asynccontextmanager
+async def open_call(
+    shared: Shared,
+    info: CallInfo,
+    options: CallOptions | None = None,
+    survivors: asyncio.TaskGroup | None = None,
+) -> AsyncIterator[OpenedCall]:
+    """One call with its agent; nothing runs yet. Un-abortable tools end in `survivors`."""
+    how = options or CallOptions()
     calls: list[Call] = []
-    tools = line_tools(lambda: calls[0])
-    agent = build_agent(shared, info, tools)
-    built = build_brain(CallParts(shared=shared, info=info, agent=agent, line_tools=tools))
-    call = Call(
-        built.brain,
+    agent = _agent(shared, info, LineTools(lambda: calls[0]), how)
+    jobs = _jobs(shared, how)
+    brain = _brain(shared, agent, jobs, how, survivors)
+    live = Call(
+        brain,
         info,
         shared.config.call.policy,
-        recorder=_recorder(shared.config, info, built.brain.input_format.rate),
-        late=built.late,
+        recorder=_recorder(shared.config, info, how),
+        late=lambda: jobs.statistics().late,
     )
-    calls.append(call)
-    return call, agent
+    calls.append(live)
+    started = _started(shared, info, agent, jobs, how)
+    async with bound(agent, live, has_display=how.has_display):
+        yield OpenedCall(live, agent, lambda: live.emit(started))
 
 
 def call_factory(shared: Shared) -> CallFactory:
@@ -101,9 +135,11 @@ def call_factory(shared: Shared) -> CallFactory:
 
     @asynccontextmanager
     async def build(info: CallInfo, survivors: asyncio.TaskGroup) -> AsyncIterator[BuiltCall]:
-        call, agent = build_call(shared, info)
-        async with bound(agent, call, has_display=True, survivors=survivors):
-            yield BuiltCall(call=call, answer=answer_to(agent), assistant=agent.name)
+        async with open_call(shared, info, None, survivors) as opened:
+            opened.announce()
+            yield BuiltCall(
+                call=opened.call, answer=answer_to(opened.agent), assistant=opened.agent.name
+            )
 
     def factory(
         info: CallInfo, survivors: asyncio.TaskGroup
@@ -113,9 +149,77 @@ def call_factory(shared: Shared) -> CallFactory:
     return factory
 
 
-def _recorder(config: Config, info: CallInfo, rate: int) -> Recorder | None:
+def _agent(shared: Shared, info: CallInfo, tools: LineTools, how: CallOptions) -> Agent:
+    """The agent that the call asked for, fresh."""
+    told = agent_info(info, has_display=how.has_display)
+    if info.agent == DEMO and DEMO not in shared.factories:
+        return _front_desk(shared, tools)(told)
+    factory = shared.factories.get(info.agent)
+    if factory is None:
+        raise ConfigError("agent", info.agent, "there is no such agent; add it to agents")
+    return factory(told)
+
+
+def _front_desk(shared: Shared, tools: LineTools) -> AgentFactory:
+    def model(info: AgentCallInfo) -> Model:
+        return shared.model.make()
+
+    return frontdesk_factory(
+        shared.bookings, model, clock=shared.clock, line_tools=lambda info: tools
+    )
+
+
+def _jobs(shared: Shared, how: CallOptions) -> Jobs:
+    costs = {kind: round(cost * how.cost_factor) for kind, cost in DEFAULT_COSTS.items()}
+    return Jobs(shared.pool, costs, frame_clocked=how.frame_clocked)
+
+
+def _brain(
+    shared: Shared,
+    agent: Agent,
+    jobs: Jobs,
+    how: CallOptions,
+    survivors: asyncio.TaskGroup | None,
+) -> VoicePipeline:
+    config, speech = shared.config, shared.speech
+    parts = PipelineParts(
+        agent=agent,
+        stt=lambda: speech.stt(jobs),
+        tts=lambda: speech.tts(jobs),
+        vad=speech.vad,
+        detector=speech.detector(jobs),
+        jobs=jobs,
+        survivors=survivors,
+    )
+    machine = MachineConfig(
+        turn=config.turn, barge_in=config.barge_in, continuous=speech.continuous
+    )
+    return VoicePipeline(parts, machine, record=how.record)
+
+
+def _started(
+    shared: Shared, info: CallInfo, agent: Agent, jobs: Jobs, how: CallOptions
+) -> call.CallStarted:
+    costs = {kind: cost / call.RATE for kind, cost in jobs.costs.items()}
+    return call.CallStarted(
+        call_id=info.call_id,
+        line=info.line,
+        brain=VoicePipeline.name,
+        agent=info.agent,
+        stt=shared.speech.name("stt"),
+        tts=shared.speech.name("tts"),
+        model=agent.model.name,
+        clock="fast" if how.fast else "real",
+        costs=costs if how.frame_clocked else {},
+    )
+
+
+def _recorder(config: Config, info: CallInfo, how: CallOptions) -> Recorder | None:
+    if how.recording is not None:
+        how.recording.parent.mkdir(parents=True, exist_ok=True)
+        return Recorder(how.recording, rate=call.RATE)
     if not config.call.record_dir:
         return None
     folder = Path(config.call.record_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    return Recorder(folder / f"{info.call_id}.wav", rate=rate)
+    return Recorder(folder / f"{info.call_id}.wav", rate=call.RATE)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from ..core.agent import Agent
 from ..core.display import DisplayChange
@@ -18,7 +17,6 @@ from ..core.events import SubscriberEvent, ToolStarted, ToolUseResult
 from ..core.factory import CallInfo as AgentCallInfo
 from ..media.call import Call
 from ..media.controls import CallControls, NoControls
-from ..media.errors import TransportError
 from ..media.events import (
     CallEnded,
     CallEvent,
@@ -41,19 +39,6 @@ GOODBYE_S = 30.0
 """A goodbye that never ends to play does not keep the line open longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineTools:
-    """What an agent's tools may do with the line of their call (DESIGN 2).
-
-    Both answer with a sentence for the model. `hang_up_after_playout` returns at once: the line
-    goes when the present answer was heard, unless the caller speaks again. `transfer` says so
-    where the line cannot.
-    """
-
-    hang_up_after_playout: Callable[[], str]
-    transfer: Callable[[str], Awaitable[str]]
-
-
 def agent_info(info: CallInfo, *, has_display: bool) -> AgentCallInfo:
     """What an AgentFactory is told about the call."""
     return AgentCallInfo(
@@ -66,26 +51,29 @@ def agent_info(info: CallInfo, *, has_display: bool) -> AgentCallInfo:
     )
 
 
-def line_tools(call: Callable[[], Call], controls: CallControls | None = None) -> LineTools:
-    """Closures over the call; `call` is asked when a tool runs, for the agent is built first."""
-    goodbyes: dict[str, Goodbye] = {}
+class LineTools:
+    """What an agent's tools may do with the line of their call (DESIGN 2).
 
-    def hang_up_after_playout() -> str:
-        here = call()
-        if here.info.call_id not in goodbyes:
-            goodbyes[here.info.call_id] = Goodbye(here)
-        goodbyes[here.info.call_id].arm()
-        return "The call ends when the caller has heard your goodbye. Say goodbye briefly."
+    `call` is asked when a tool runs, for the agent is built before its call.
+    """
 
-    async def transfer(target: str) -> str:
-        here = call()
-        try:
-            await (controls or NoControls(here.info.line)).transfer(target)
-        except TransportError as error:
-            return f"The transfer did not work: {error}."
-        return f"The caller was transferred to {target}."
+    def __init__(self, call: Callable[[], Call], controls: CallControls | None = None) -> None:
+        self._call = call
+        self._controls = controls
+        self._goodbye: Goodbye | None = None
 
-    return LineTools(hang_up_after_playout, transfer)
+    async def hang_up_after_playout(self, reason: str) -> None:
+        """Arm the hang-up and return at once: the line goes when the present answer was heard,
+        unless the caller speaks again."""
+        if self._goodbye is None:
+            self._goodbye = Goodbye(self._call())
+        self._goodbye.arm()
+
+    async def transfer(self, target: str) -> None:
+        """Hand the caller over. Raises Unsupported where the carrier has no such control,
+        TransportError when it failed."""
+        controls = self._controls or NoControls(self._call().info.line)
+        await controls.transfer(target)
 
 
 class Goodbye:
@@ -195,10 +183,8 @@ def answer_to(agent: Agent) -> Callable[[Resolve | Reject], bool]:
 
 
 @asynccontextmanager
-async def bound(
-    agent: Agent, call: Call, *, has_display: bool, survivors: asyncio.TaskGroup | None
-) -> AsyncIterator[None]:
-    """The agent lives for the length of the call; un-abortable tools go on in `survivors`.
+async def bound(agent: Agent, call: Call, *, has_display: bool) -> AsyncIterator[None]:
+    """The agent's slots and tools are told to the call; its brain gives it life (`running`).
 
     Without a display nobody listens to the stack, so that permission checks deny (DESIGN 5.6).
     """
@@ -206,8 +192,7 @@ async def bound(
     agent.add_subscriber(reporter)
     unsubscribe = agent.display.subscribe(reporter.on_display) if has_display else _nothing
     try:
-        async with agent.running(survivors):
-            yield
+        yield
     finally:
         unsubscribe()
         agent.remove_subscriber(reporter)

@@ -143,6 +143,8 @@ class Config:
     turn: TurnConfig = TurnConfig()
     barge_in: BargeInConfig = BargeInConfig()
     models: ModelPaths = ModelPaths()
+    bookings: str = ":memory:"
+    """Where the demo's front desk keeps its book: an SQLite file, or nowhere."""
     log: LogConfig = LogConfig()
 
     def __post_init__(self) -> None:

@@ -50,5 +50,3 @@ class TurnLogFile:
 def _open(path: Path) -> IO[str]:
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.open("w", encoding="utf-8")
-
-

@@ -1,0 +1,65 @@
+"""`voxglove serve`: the server, with the keyless local stack unless told otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from ..app import serve as serve_app
+from ..build import call_factory, open_shared
+from ..config import Config, TlsConfig
+from ..logs import set_up
+from .options import Agent, ConfigFile, Model, Stt, Tts, configured, environment
+
+
+def serve(
+    target: Annotated[
+        str, typer.Argument(help="Your own agent as module:factory; default: the demo.")
+    ] = "",
+    config: ConfigFile = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "",
+    port: Annotated[int, typer.Option("--port", help="Port; 0 picks a free one.")] = -1,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="https with a self-signed certificate.")
+    ] = False,
+    stt: Stt = "",
+    tts: Tts = "",
+    model: Model = "",
+    agent: Agent = "",
+) -> int:
+    """Start the server and print the address to open in a browser."""
+    settings = configured(config, stt=stt, tts=tts, model=model, agent=target or agent)
+    server = settings.server
+    if host:
+        server = replace(server, host=host)
+    if port >= 0:
+        server = replace(server, port=port)
+    if tls:
+        server = replace(server, tls=TlsConfig(mode="self-signed"))
+    settings = replace(settings, server=server)
+    set_up(settings.log, settings.secrets)
+    asyncio.run(_serve(settings))
+    return 0
+
+
+async def _serve(settings: Config) -> None:
+    typer.echo("voxglove: loading the models …", err=True)
+    shared = await open_shared(settings, environment())
+    try:
+        await shared.warm()
+        for note in shared.speech.notes:
+            typer.echo(f"note: {note}", err=True)
+        names = f"stt {shared.speech.name('stt')}, tts {shared.speech.name('tts')}"
+        typer.echo(
+            f"agent {settings.agent}, model {shared.model.name} ({shared.model.why}), {names}"
+        )
+        await serve_app(settings, _announce, build=call_factory(shared))
+    finally:
+        shared.close()
+
+
+def _announce(url: str) -> None:
+    typer.echo(f"ready: open {url} and press the button (Ctrl-C stops)")
