@@ -123,7 +123,8 @@ def tend_hold(step: Step) -> None:
 def stable(step: Step) -> None:
     """Path 2: the detector hears voice, the recogniser hears nothing new."""
     turn, state = step.config.turn, step.state
-    if state.user != "speaking" or has_floor(step):
+    if not step.config.continuous or state.user != "speaking" or has_floor(step):
+        # A recogniser that answers only when asked has nothing new to say by itself.
         return
     still = step.at - state.transcript.changed_at
     asked = state.stable_asked_at
