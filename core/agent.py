@@ -301,7 +301,8 @@ class Agent:
 
         Tools then survive barge-in. At exit the request and abortable tools are stopped; un-
         abortable ones go on in `survivors` (the server's group) if given, else the exit waits for
-        them under their own deadline. Exceptions of the block come out as they are.
+        them under their own deadline. Exceptions of the block come out as they are. If the block is
+        cancelled, tools in the agent's own group are cancelled too and recorded as aborted.
         """
         self._lifetime.check_open()
         if self._lifetime.group is not None:

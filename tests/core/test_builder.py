@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
 from tests.core.support import (
     NO_INPUT,
@@ -17,6 +19,7 @@ from tests.core.support import (
 )
 from voxglove.core import (
     Agent,
+    DisplayStack,
     DuplicateToolError,
     Glove,
     MemoryStore,
@@ -247,3 +250,42 @@ async def test_closed_agent_refuses_requests() -> None:
     await agent.aclose()
     with pytest.raises(UsageError, match="closed"):
         await agent.process_request("hi")
+
+
+async def test_the_builder_keeps_working_after_build() -> None:
+    first, second, recorder = DisplayStack(), DisplayStack(), Recorder()
+    glove = Glove(model=ScriptedModel("one", "two"), display=first)
+    agent = glove.build()
+    glove.set_display(second).fold(make_tool(print, "a")).add_subscriber(recorder)
+    glove.replace_tools(["a"], [make_tool(print, "b")])
+    assert agent.display is second
+    assert agent.tools == glove.tools
+    assert [one.name for one in agent.tools] == ["b"]
+    await glove.process_request("hi")
+    assert "text_delta" in recorder.wires
+    heard = len(recorder.events)
+    glove.remove_subscriber(recorder)
+    await glove.process_request("hi")
+    assert len(recorder.events) == heard
+
+
+async def test_subscribers_come_and_go_while_running() -> None:
+    recorder = Recorder()
+    agent = make_agent(ScriptedModel("one", "two"))
+    async with agent.running():
+        agent.add_subscriber(recorder)
+        agent.add_subscriber(recorder)
+        await agent.process_request("hi")
+        await asyncio.sleep(0)
+        agent.remove_subscriber(recorder)
+    assert recorder.wires.count("request_ended") == 1
+
+
+async def test_type_adapters_describe_input_too() -> None:
+    adapter: TypeAdapter[object] = TypeAdapter(dict[str, int])
+    got: list[object] = []
+    model = ScriptedModel(call(("act", '{"a": "1"}')), call(("act", {"a": "x"})), "done")
+    agent = make_agent(model, make_tool(got.append, input_model=adapter))
+    await agent.process_request("go")
+    assert got == [{"a": 1}]
+    assert model.requests[0].tools[0].parameters == adapter.json_schema()

@@ -23,7 +23,11 @@ from voxglove.core import (
     Agent,
     CancelToken,
     Committed,
+    MemoryStore,
+    Message,
+    MessagePatch,
     RequestResult,
+    StoreError,
     ToolContext,
     ToolResultData,
     Wake,
@@ -528,3 +532,81 @@ async def test_errors_leave_running_as_they_are() -> None:
     with pytest.raises(ZeroDivisionError):
         async with make_agent(ScriptedModel()).running():
             raise ZeroDivisionError
+
+
+async def test_a_cancelled_owner_leaves_results_and_survivors() -> None:
+    for survive, status in ((False, "aborted"), (True, "success")):
+        work = Work()
+        agent = make_agent(ScriptedModel(call(("act", {}))), make_tool(work, un_abortable=True))
+
+        async def call_of(server: asyncio.TaskGroup | None, agent: Agent = agent) -> None:
+            async with agent.running(server):
+                await agent.process_request("go")
+
+        async with asyncio.TaskGroup() as server:
+            owner = server.create_task(call_of(server if survive else None))
+            await work.started.wait()
+            owner.cancel()
+            await asyncio.wait([owner])
+            work.finish.set()
+        assert [one.result.status for one in (await results(agent)).values()] == [status]
+
+
+async def test_a_server_that_shuts_down_starts_no_tools() -> None:
+    runs: list[int] = []
+    agent = make_agent(ScriptedModel(call(("act", {}))), make_tool(lambda value: runs.append(1)))
+    server = asyncio.TaskGroup()
+    async with server:
+        pass
+    async with agent.running(server):
+        with pytest.raises(AbortError, match="shutting down"):
+            await agent.process_request("go")
+    assert runs == []
+    assert [one.result.status for one in (await results(agent)).values()] == ["aborted"]
+
+
+async def test_a_tool_that_swallows_its_abort_is_still_recorded_as_aborted() -> None:
+    async def stubborn(value: object) -> str:
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            await asyncio.sleep(5)
+        return "too late"
+
+    agent = make_agent(ScriptedModel(call(("act", {}))), make_tool(stubborn))
+    async with asyncio.TaskGroup() as server:
+        before = asyncio.get_running_loop().time()
+        async with agent.running(server):
+            request = asyncio.ensure_future(agent.process_request("go"))
+            await until(lambda: bool(agent.outstanding))
+            await asyncio.sleep(1)
+        with pytest.raises(AbortError):
+            await request
+        assert asyncio.get_running_loop().time() - before == pytest.approx(2)
+    assert [one.result.status for one in (await results(agent)).values()] == ["aborted"]
+
+
+class FlakyStore(MemoryStore):
+    """The first amendment fails."""
+
+    failures = 1
+
+    async def amend_message(self, message_id: str, patch: MessagePatch) -> Message:
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("disk full")
+        return await super().amend_message(message_id, patch)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+async def test_a_store_that_fails_once_loses_no_result(owned: bool) -> None:
+    model = ScriptedModel(call(("act", {}), ("act", {}), ids=["1", "2"]), "fine")
+    agent = make_agent(model, make_tool(lambda value: "ok"), store=FlakyStore())
+    if owned:
+        async with agent.running():
+            assert (await agent.process_request("go")).text == "fine"
+    else:
+        with pytest.raises(StoreError, match="disk full"):
+            await agent.process_request("go")
+    assert [*await results(agent)] == ["1", "2"]
+    assert agent.outstanding == frozenset()
