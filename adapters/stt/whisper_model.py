@@ -35,8 +35,15 @@ NO_SPEECH = 0.6
 """Above this the text is dropped: OpenAI's own threshold."""
 
 DOUBTFUL_NO_SPEECH = 0.25
-DOUBTFUL_SCORE = -0.9
-"""Mean log probability per token below which a doubtful segment is dropped as well."""
+"""Above this a known phantom is dropped; a caller who says "thank you" scores far below."""
+
+UNLIKELY_NO_SPEECH = 0.5
+UNLIKELY_SCORE = -0.9
+"""Text that is both, by no-speech rating and mean log probability per token, is dropped. Short
+real words over noise reach 0.45 and -2.2; coughs and keys begin at 0.7."""
+
+MARGIN = RATE * 4 // 10
+"""Quiet audio kept around the part that sounds: Whisper rates long silence as no speech."""
 
 QUIET_DBFS = -62.0
 """Audio whose loudest 100 ms stays below this holds no speech; the model is not asked."""
@@ -121,6 +128,7 @@ class WhisperModel:
             raise MediaValueError("samples", f"{len(samples) / RATE:.1f} s", "cut to 30 s or less")
         if loudest_dbfs(samples) < QUIET_DBFS:
             return ""
+        samples = sounding_part(samples)
         window = min(LONGEST_S, max(SHORT_WINDOW_S, int(len(samples) / RATE) + 2))
         heard = self.hypothesis(samples, window)
         if heard.capped and window < LONGEST_S:
@@ -161,10 +169,9 @@ def accepted(heard: Hypothesis) -> str:
         return text
     if heard.no_speech > NO_SPEECH or not plain:
         return ""
-    doubtful = heard.no_speech > DOUBTFUL_NO_SPEECH and plain not in _COMMANDS
-    if doubtful and (heard.score < DOUBTFUL_SCORE or plain in _PHANTOMS):
-        return ""
-    return text
+    phantom = heard.no_speech > DOUBTFUL_NO_SPEECH and plain in _PHANTOMS
+    unlikely = heard.no_speech > UNLIKELY_NO_SPEECH and heard.score < UNLIKELY_SCORE
+    return "" if phantom or (unlikely and plain not in _COMMANDS) else text
 
 
 def one_cycle(text: str) -> str:
@@ -185,6 +192,27 @@ def one_cycle(text: str) -> str:
 def token_cap(seconds: float) -> int:
     """Most tokens that `seconds` of speech can have: beyond that the model loops."""
     return min(224, 12 + round(8 * seconds))
+
+
+def sounding_part(samples: Samples) -> Samples:
+    """`samples` without quiet beyond `MARGIN` at either end.
+
+    The gate sends all audio while the agent speaks, so a short answer may come behind many seconds
+    of room. Quiet means 30 dB below the loudest 100 ms and within 6 dB of the floor. Audio without
+    such a contrast is left whole.
+    """
+    size = RATE // 50
+    count = len(samples) // size
+    if count * size <= 2 * MARGIN:
+        return samples
+    frames = samples[: count * size].reshape(count, size).astype(np.float64)
+    power = np.convolve((frames**2).mean(axis=1), np.full(5, 0.2), mode="same")
+    floor, loud = float(np.percentile(power, 20)), float(power.max())
+    sounding = np.flatnonzero(power > max(4 * floor, loud / 1_000))
+    if not len(sounding):
+        return samples
+    start = int(sounding[0]) * size - MARGIN
+    return samples[max(0, start) : int(sounding[-1] + 1) * size + MARGIN]
 
 
 def loudest_dbfs(samples: Samples) -> float:

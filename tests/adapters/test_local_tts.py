@@ -44,9 +44,9 @@ def pool() -> Iterator[InferencePool]:
 
 @pytest.mark.local_speech
 class TestPiper(TtsSuite):
-    @pytest.fixture(params=[True, False], ids=["frame-clocked", "live"])
-    def rig(self, request: pytest.FixtureRequest, pool: InferencePool) -> TtsRig:
-        jobs = Jobs(pool, frame_clocked=request.param)
+    @pytest.fixture
+    def rig(self, pool: InferencePool) -> TtsRig:
+        jobs = Jobs(pool)
         return TtsRig(lambda: piper_tts(piper_voice(), jobs), jobs.tick)
 
 
