@@ -1,9 +1,10 @@
 """One call: a brain, the carriers that come and go under it, and one timeline of events.
 
-The Call owns, in one TaskGroup, its brain's task and the reader of the attached transport. It
-outlives its transport: a failed reader means *detached*, the answer waits, and a new transport
-takes over without losing the agent, its history or the current answer (DESIGN 2). Only a hang-up,
-the brain's end, a limit, or linger expiry ends it. It never looks into turns or texts.
+The Call owns, in one TaskGroup, its brain's task, the reader of the attached transport, the pace
+of its input clock, and what `Line` spawns. It outlives its transport: a failed reader means
+*detached*, the answer waits, and a new transport takes over without losing the agent, its history
+or the current answer (DESIGN 2). Only a hang-up, the brain's end, a limit, or linger expiry ends
+it. It never looks into turns or texts.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
 from .brain import Brain, Command
-from .errors import MediaValueError, TransportError
+from .errors import TransportError
 from .events import (
+    RATE,
     CallEnded,
     CallEvent,
     EndReason,
@@ -27,10 +29,13 @@ from .events import (
     Turn,
     Vad,
 )
-from .frame import AudioFrame
-from .intake import Intake
+from .frame import FRAME_MS, AudioFrame
+from .intake import FILL_AFTER_MS, Intake
+from .lifetime import CallPolicy, bounded, stop
 from .line import Line
+from .outlet import Outlet, Sink
 from .recorder import Recorder
+from .tape import Tape
 from .transport import (
     CallInfo,
     CallTransport,
@@ -42,40 +47,22 @@ from .transport import (
     Signal,
 )
 
+__all__ = ["Call", "CallPolicy", "Sink"]
+
 log = logging.getLogger(__name__)
-
-Sink = Callable[[int, CallEvent], None]
-"""Takes each event with the input sample at which it was emitted, on the loop, in order."""
-
-CLOSE_S = 2.0
-"""Bound on closing a carrier or a recording (DESIGN 5.10)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPolicy:
-    """How long a call lives: without a carrier, without anyone speaking, and at most.
-
-    Raises MediaValueError for a limit that is not positive.
-    """
-
-    linger_s: float = 30.0
-    idle_s: float = 600.0
-    max_s: float = 3_600.0
-
-    def __post_init__(self) -> None:
-        for name in ("linger_s", "idle_s", "max_s"):
-            if getattr(self, name) <= 0:
-                raise MediaValueError(name, str(getattr(self, name)), "use more than 0 seconds")
 
 
 @dataclass(slots=True)
 class _Life:
     """When what happened last, on the loop's clock, and how it ended."""
 
+    owner: asyncio.Task[object] | None = None
     detached: float = 0.0
     active: int = 0
     turns: int = 0
-    broken_hears: int = 0
+    refused: int = 0
+    hole: int = 0
+    """Samples filled in since the last frame that came."""
     reason: EndReason | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -83,7 +70,8 @@ class _Life:
 class Call:
     """A conversation. `run` once; everything else is synchronous and safe at any time.
 
-    `late` tells how many inference results missed their frame (CONTRACTS A `call_ended`).
+    `late` tells how many inference results missed their frame (CONTRACTS A `call_ended`). Raises
+    MediaValueError for a recorder that does not run at 16 kHz.
     """
 
     def __init__(
@@ -98,32 +86,36 @@ class Call:
         self.brain = brain
         self.info = info
         self.policy = policy or CallPolicy()
-        self._recorder = recorder
         self._late = late
-        self._sinks: list[Sink] = []
+        self._outlet = Outlet()
         self._intake = Intake(brain.input_format)
         self._life = _Life()
         self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._transport: CallTransport | None = None
-        self._waiting: CallTransport | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._tape = (
+            None
+            if recorder is None
+            else Tape(recorder, brain.input_format.rate, self._recording_failed)
+        )
         self._line = Line(
             emit=self.emit,
             spawn=self._spawn,
             lost=self._lose,
-            record=None if recorder is None else recorder.agent,
+            record=None if self._tape is None else self._tape.agent,
         )
 
     # ---- what others may do with a call
 
     @property
     def at(self) -> int:
-        """Input sample now (the brain's input rate)."""
-        return self._intake.at
+        """Input sample now, at 16 kHz: the position of the timeline (CONTRACTS A)."""
+        return self._timeline(self._intake.at)
 
     @property
     def transport(self) -> CallTransport | None:
-        """The attached carrier, if any."""
+        """The attached carrier, if any; before `run` the one that waits for it."""
         return self._transport
 
     @property
@@ -134,34 +126,32 @@ class Call:
     def subscribe(self, sink: Sink) -> Callable[[], None]:
         """Hear every event from now on; returns the way out. A sink that raises is logged and
         left in place: it never touches the call."""
-        self._sinks.append(sink)
-        return lambda: self._sinks.remove(sink) if sink in self._sinks else None
+        sinks = self._outlet.sinks
+        sinks.append(sink)
+        return lambda: sinks.remove(sink) if sink in sinks else None
 
     def emit(self, event: CallEvent) -> None:
-        """Publish `event` at the present input sample."""
+        """Publish `event` at the present input sample. After `call_ended` it vanishes."""
         if isinstance(event, Vad | Transcript | Response):
             self._life.active = self.at
         if isinstance(event, Turn) and event.event == "committed":
             self._life.turns += 1
-        for sink in tuple(self._sinks):
-            try:
-                sink(self.at, event)
-            except Exception:
-                log.exception("event sink failed", extra={"event_type": event.type})
+        self._outlet.publish(self.at, event)
 
     def attach(self, transport: CallTransport) -> CallTransport | None:
-        """Put the person on `transport`; returns the carrier it replaces, which the caller closes
-        (the call no longer reads it). Before `run` it waits for it."""
-        old, self._transport = self._transport, None
+        """Put the person on `transport`; returns the carrier that the caller must close: the one
+        it replaces, or `transport` itself when the call has ended. Before `run` it waits for it.
+
+        Raises MediaValueError, and changes nothing, when its output is not mono.
+        """
+        if self._life.reason is not None:
+            return transport
+        old = self._transport
         if self._group is None:
-            old, self._waiting = self._waiting, transport
-            return old
-        if self._reader is not None:
-            self._reader.cancel()
-        if old is not None:
-            self._line.detach()
-        self._begin(transport)
-        return old
+            self._transport = transport
+        else:
+            self._begin(transport)
+        return None if old is transport else old
 
     def command(self, command: Command) -> asyncio.Future[None]:
         """Hand `command` to the brain. Raises RuntimeError before `run` and after the end."""
@@ -170,66 +160,66 @@ class Call:
         return self.brain.command(command)
 
     def hang_up(self, reason: EndReason = "hangup") -> None:
-        """End the call; `run` returns within two seconds."""
+        """End the call; `run` returns within two seconds. Before `run` it returns at once."""
         if self._life.reason is None:
             self._life.reason = reason
             self._life.ended.set()
 
     async def run(self) -> EndReason:
-        """Live until something ends the call; returns why. Cancelling it hangs up.
+        """Live until something ends the call; returns why. Raises RuntimeError the second time.
 
-        Afterwards no task, socket or timer of the call is left, and `call_ended` was emitted.
+        Cancelling it is the owner's shutdown: the call ends with the reason `drain`, as orderly as
+        by a hang-up. Afterwards no task, socket or timer of the call is left, and `call_ended` was
+        emitted as the last event.
         """
-        if self._group is not None or self._life.reason is not None:
+        if self._life.owner is not None:
             raise RuntimeError("a call runs once")
+        self._life.owner = asyncio.current_task()
         try:
-            await self._live()
+            if self._life.reason is None:
+                await self._live()
         finally:
-            self._life.reason = self._life.reason or "error"
-            await self._close(self._life.reason)
-        return self._life.reason
+            self.hang_up("error")
+            await self._close(self._life.reason or "error")
+        return self._life.reason or "error"
 
     # ---- the call's tasks
 
     async def _live(self) -> None:
         async with asyncio.TaskGroup() as group:
-            self._group = group
+            waiting, self._group = self._transport, group
             self._life.detached = asyncio.get_running_loop().time()
-            tasks = [
-                group.create_task(self._think(), name="call.brain"),
-                group.create_task(self._pace(), name="call.pace"),
-            ]
-            # The brain is up (its first step taken) before it hears anything (voice row 2).
-            await asyncio.sleep(0)
-            if self._waiting is not None:
-                waiting, self._waiting = self._waiting, None
-                self._begin(waiting)
+            now = [self._task(self._think(), "call.brain"), self._task(self._pace(), "call.pace")]
             try:
+                # The brain is up (its first step taken) before it hears anything (voice row 2).
+                await asyncio.sleep(0)
+                if waiting is not None and waiting is self._transport and self._reader is None:
+                    self._begin(waiting)
                 await self._life.ended.wait()
             finally:
+                self.hang_up("drain")
                 self._line.close()
-                for task in (*tasks, self._reader):
-                    if task is not None:
-                        task.cancel()
+                if self._reader is not None:
+                    now.append(self._reader)
+                await stop(now, self._tasks - set(now))
 
     async def _think(self) -> None:
         try:
             await self.brain.run(self._line)
+        except asyncio.CancelledError:
+            owner = self._life.owner
+            if self._life.reason is None and not (owner and owner.cancelling()):
+                self._fail("brain", RuntimeError("the brain was cancelled from within"))
+            raise
         except Exception as error:
-            log.exception("brain failed", extra={"call_id": self.info.call_id})
-            code = getattr(error, "code", "ERR_BRAIN")
-            self.emit(Problem(code=str(code), stage="brain", message=str(error), fatal=True))
-            self.hang_up("error")
+            self._fail("brain", error)
         else:
             self.hang_up("hangup")
 
     async def _read(self, transport: CallTransport) -> None:
         try:
             async for item in transport.receive():
-                if isinstance(item, AudioFrame):
-                    self._hear(self._intake.take(item, asyncio.get_running_loop().time()))
-                else:
-                    self._signal(item)
+                self._guard(lambda item=item: self._take(item))  # type: ignore[misc]
             error = TransportError("the carrier ended without a hang-up")
         except TransportError as failure:
             error = failure
@@ -241,106 +231,164 @@ class Call:
     async def _pace(self) -> None:
         """The loop's clock under the input timeline: fills holes, and ends what lived too long."""
         loop = asyncio.get_running_loop()
-        step = 0.02
+        step = FRAME_MS / 1000
         while True:
-            due = self._intake.fill_due()
-            wake = loop.time() + 1.0 if due is None else max(due, loop.time() + step)
+            due = self._intake.fill_due() or loop.time() + FILL_AFTER_MS / 1000
+            wake = max(due, loop.time() + step)
             await asyncio.sleep(wake - loop.time())
             # Woken late, the loop was held: what it held up is about to be delivered, so a hole
             # is not one until the next look.
             if loop.time() - wake < step:
-                self._hear(self._intake.fill(loop.time()))
+                self._fill(loop.time())
             self._check_limits(loop.time())
 
     def _begin(self, transport: CallTransport) -> None:
-        if self._group is None or self._life.reason is not None:
-            return
+        """Read and play on `transport` from here on, whatever was attached before."""
+        self._line.attach(transport)
+        if self._reader is not None:
+            self._reader.cancel()
         info = transport.info
         now = asyncio.get_running_loop().time()
         self._intake.attach(info.input.rate, gapless=info.gapless, now=now)
+        self._life.hole = 0
         self._transport = transport
-        self._line.attach(transport)
+        self._reader = self._task(self._read(transport), "call.reader")
         self._line_state("attached")
-        self._reader = self._group.create_task(self._read(transport), name="call.reader")
 
     def _lose(self, transport: CallTransport, error: TransportError) -> None:
         """The carrier failed under a read or a send: go on without."""
-        if transport is not self._transport:
-            return
-        self._transport = None
-        if self._life.reason is not None:
+        if transport is not self._transport or self._life.reason is not None:
             return
         log.info("carrier lost", extra={"call_id": self.info.call_id, "why": str(error)})
+        self._transport = None
         self._intake.detach()
         self._line.detach()
         self._life.detached = asyncio.get_running_loop().time()
+        self._life.hole = 0
         if self._reader is not None and self._reader is not asyncio.current_task():
             self._reader.cancel()
-        self._spawn(self._close_carrier(transport, error.code))
+        self._spawn(_close_carrier(transport, error.code))
         self._line_state("detached")
 
-    def _signal(self, signal: Signal) -> None:
-        match signal:
+    def _take(self, item: AudioFrame | Signal) -> None:
+        now = asyncio.get_running_loop().time()
+        match item:
+            case AudioFrame():
+                self._tell_gap(self._life.hole)
+                self._hear(self._intake.take(item, now))
             case Gap(samples):
-                self.emit(InputGap(samples=samples))
-                self._hear(self._intake.gap(samples, asyncio.get_running_loop().time()))
+                before = self._intake.statistics.filled
+                frames = list(self._intake.gap(samples, now))
+                self._tell_gap(self._intake.statistics.filled - before + self._life.hole)
+                self._hear(frames)
             case Played(pos, epoch):
                 self._line.correct(pos, epoch)
             case Hangup(by_remote):
                 self.hang_up("remote_hangup" if by_remote else "hangup")
             case _:
-                self._guard(lambda: self.brain.signal(signal))
+                self.brain.signal(item)
+
+    def _fill(self, now: float) -> None:
+        before = self._intake.statistics.filled
+        self._hear(self._intake.fill(now))
+        if self._transport is not None:
+            self._life.hole += self._intake.statistics.filled - before
+
+    def _tell_gap(self, samples: int) -> None:
+        self._life.hole = 0
+        if samples:
+            self.emit(InputGap(samples=self._timeline(samples)))
 
     def _hear(self, frames: Iterable[AudioFrame]) -> None:
         for frame in frames:
-            self._line.tick(frame.end)
-            if self._recorder is not None:
-                self._recorder.caller(frame.at, frame.array())
+            self._line.tick(self._timeline(frame.end))
+            if self._tape is not None:
+                self._tape.caller(frame)
             self._guard(lambda frame=frame: self.brain.hear(frame))  # type: ignore[misc]
 
     def _guard(self, step: Callable[[], None]) -> None:
-        """A bad frame or signal never ends a call: it is told once a second at most."""
+        """A bad frame or signal never ends a call: it is told once in 50, a second of frames."""
         try:
             step()
         except Exception as error:
-            self._life.broken_hears += 1
-            if self._life.broken_hears % 50 == 1:
-                log.exception("brain refused input", extra={"call_id": self.info.call_id})
-                self.emit(Problem(code="ERR_BRAIN", stage="input", message=str(error)))
+            self._life.refused += 1
+            if self._life.refused % 50 == 1:
+                log.exception("input refused", extra={"call_id": self.info.call_id})
+                code = getattr(error, "code", "ERR_BRAIN")
+                self.emit(Problem(code=str(code), stage="input", message=str(error)))
 
     def _check_limits(self, now: float) -> None:
-        rate = self.brain.input_format.rate
         if self._transport is None and now - self._life.detached >= self.policy.linger_s:
             self.hang_up("linger")
         elif (
-            self.at >= self.policy.max_s * rate
-            or self.at - self._life.active >= self.policy.idle_s * rate
+            self.at >= self.policy.max_s * RATE
+            or self.at - self._life.active >= self.policy.idle_s * RATE
         ):
             self.hang_up("limit")
+
+    def _timeline(self, samples: int) -> int:
+        return samples * RATE // self._intake.format.rate
 
     def _line_state(self, state: LineState) -> None:
         self.emit(LineEvent(state=state))
         self._guard(lambda: self.brain.signal(LineChanged(state)))
 
+    def _recording_failed(self, error: Exception) -> None:
+        log.error("recording given up", extra={"call_id": self.info.call_id, "why": str(error)})
+        code = getattr(error, "code", "ERR_RECORDING")
+        self.emit(Problem(code=str(code), stage="recording", message=str(error)))
+
+    def _fail(self, stage: str, error: Exception) -> None:
+        """Something without which there is no call has failed: say what, and end it."""
+        log.error("call failed", exc_info=error, extra={"call_id": self.info.call_id})
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        code = getattr(error, "code", f"ERR_{stage.upper()}")
+        message = str(error) or type(error).__name__
+        self.emit(Problem(code=str(code), stage=stage, message=message, fatal=True))
+        self.hang_up("error")
+
     def _spawn(self, coro: Coroutine[None, None, None]) -> None:
         if self._group is None or self._life.reason is not None:
             coro.close()
         else:
-            self._group.create_task(coro, name="call.line")
+            self._task(coro, "call.line")
 
-    async def _close_carrier(self, transport: CallTransport, reason: str) -> None:
+    def _task(self, coro: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+        """A task of the call's group. None of them takes the group down: a failure ends the call
+        by its own way, so that `call_ended` tells why."""
+        if self._group is None:
+            raise RuntimeError("the call is not running")
+        task = self._group.create_task(self._safely(coro), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # Cancelled before its first step, a task never touches what it was to run.
+        task.add_done_callback(lambda _: coro.close())
+        return task
+
+    async def _safely(self, coro: Coroutine[None, None, None]) -> None:
         try:
-            async with asyncio.timeout(CLOSE_S):
-                await transport.aclose(reason)
-        except (TransportError, TimeoutError, OSError) as error:
-            log.info("carrier did not close", extra={"why": str(error)})
+            await coro
+        except Exception as error:
+            self._fail("call", error)
 
     async def _close(self, reason: EndReason) -> None:
-        transport, self._transport = self._transport or self._waiting, None
-        if transport is not None:
-            await self._close_carrier(transport, reason)
-        if self._recorder is not None:
-            async with asyncio.timeout(CLOSE_S):
-                await self._recorder.aclose()
-        self.emit(LineEvent(state="closed"))
-        self.emit(CallEnded(reason=reason, late=self._late(), turns=self._life.turns))
+        transport, self._transport = self._transport, None
+        try:
+            async with asyncio.TaskGroup() as group:
+                if transport is not None:
+                    group.create_task(_close_carrier(transport, reason), name="call.carrier")
+                if self._tape is not None:
+                    group.create_task(self._close_tape(self._tape), name="call.recording")
+        finally:
+            self.emit(LineEvent(state="closed"))
+            self.emit(CallEnded(reason=reason, late=self._late(), turns=self._life.turns))
+
+    async def _close_tape(self, tape: Tape) -> None:
+        error = await bounded("recording", tape.aclose())
+        if error is not None:
+            self._recording_failed(error)
+
+
+async def _close_carrier(transport: CallTransport, reason: str) -> None:
+    await bounded("carrier", transport.aclose(reason))

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
+from .errors import MediaValueError
 from .format import AudioFormat
 from .frame import FRAME_MS, AudioFrame, silence
 from .framer import Framer
@@ -23,7 +22,14 @@ FILL_AFTER_MS = 60
 """A hole this long is filled (DESIGN 2)."""
 
 AHEAD_MS = 100
-"""How far delivered audio may run ahead of the clock before what was filled is shed."""
+"""How far delivered audio may run ahead of the clock before what was filled is shed. As far
+behind or ahead, the sender's clock is taken to be the slower or faster one, and followed."""
+
+SLEW = 0.002
+"""How fast a sender's clock is followed: 2,000 ppm, ten times what sound cards are off by."""
+
+FORGIVE_MS = 5_000
+"""A stream that has flowed this long after a hole has nothing late in it any more."""
 
 
 @dataclass(slots=True)
@@ -43,11 +49,12 @@ class Intake:
         self._frame = format.samples(FRAME_MS)
         self._framer = Framer(self._frame, format)
         self._resampler = Resampler(format.rate, format.rate)
-        self._rate = format.rate
         self._gapless = True
         self._started: float | None = None
         self._last = 0.0
+        self._filled_at = 0.0
         self._debt = 0
+        """Samples of silence whose sound may still come late."""
 
     @property
     def at(self) -> int:
@@ -56,10 +63,11 @@ class Intake:
 
     def attach(self, rate: int, *, gapless: bool, now: float) -> None:
         """A carrier of `rate` begins; its clock need not be filled when it is `gapless`."""
-        if rate != self._rate:
-            self._resampler, self._rate = Resampler(rate, self.format.rate), rate
+        if rate != self._resampler.src:
+            self._resampler = Resampler(rate, self.format.rate)
         self._gapless = gapless
         self._last = now
+        self._debt = 0
         if self._started is None:
             self._started = now
 
@@ -68,20 +76,32 @@ class Intake:
         self._gapless = False
 
     def take(self, frame: AudioFrame, now: float) -> Iterator[AudioFrame]:
-        """The frames that `frame` (any length, the carrier's rate, any channels) completes."""
+        """The frames that `frame` (any length, the carrier's rate, any channels) completes.
+
+        Raises MediaValueError, and time goes on, when its rate is not the carrier's.
+        """
         self._last = now
-        pcm = downmix(frame.array())
-        if self._shed(len(pcm) * self.format.rate // self._rate, now):
+        if frame.format.rate != self._resampler.src:
+            raise MediaValueError(
+                "frame.format.rate",
+                f"{frame.format.rate} Hz",
+                f"deliver the {self._resampler.src} Hz of the carrier's info.input",
+            )
+        if self._shed(frame.samples * self.format.rate // self._resampler.src, now):
             return
-        for done in self._framer.feed(self._resampler.feed(pcm)):
+        for done in self._framer.feed(self._resampler.feed(downmix(frame.array()))):
             yield AudioFrame(done.pcm, done.format, done.at, frame.source)
+        self._follow(frame.samples / frame.format.rate, now)
 
     def gap(self, samples: int, now: float) -> Iterator[AudioFrame]:
-        """The carrier says that `samples` (its rate) are lost: silence of that length."""
+        """The carrier says that `samples` (its rate) are lost: silence of that length, but for
+        what was filled in their place already. Raises MediaValueError for a negative number."""
         self._last = now
-        lost = self._resampler.feed(np.zeros(samples, np.int16))
-        self.statistics.filled += len(lost)
-        yield from self._framer.feed(lost)
+        lost = self._resampler.gap(samples)
+        known = min(self._debt, len(lost))
+        self._debt -= known
+        self.statistics.filled += len(lost) - known
+        yield from self._framer.feed(lost[known:])
 
     def fill_due(self) -> float | None:
         """The time at which the stream counts as broken, or None where it never does."""
@@ -90,10 +110,11 @@ class Intake:
     def fill(self, now: float) -> Iterator[AudioFrame]:
         """Silence up to the clock, if the stream is broken at `now`."""
         due = self.fill_due()
-        if due is None or now < due or self._started is None:
+        if due is None or now < due:
             return
         while self.at + self._frame <= self._clock(now):
             self._debt += self._frame
+            self._filled_at = now
             self.statistics.filled += self._frame
             yield from self._framer.feed(silence(self._frame, self.format).pcm)
 
@@ -103,9 +124,20 @@ class Intake:
 
     def _shed(self, samples: int, now: float) -> bool:
         """Whether this delivery is late sound whose place silence already took."""
+        if now - self._filled_at > FORGIVE_MS / 1000:
+            self._debt = 0
         ahead = self.at + samples - self._clock(now)
         if self._gapless or self._debt < samples or ahead <= self.format.samples(AHEAD_MS):
             return False
         self._debt -= samples
         self.statistics.shed += samples
         return True
+
+    def _follow(self, seconds: float, now: float) -> None:
+        """Move the clock towards a sender that is steadily faster or slower than ours."""
+        if self._started is None:
+            return
+        ahead = self.format.ms(self.at - self._clock(now))
+        if abs(ahead) > AHEAD_MS:
+            step = seconds * SLEW
+            self._started += -step if ahead > 0 else step

@@ -10,18 +10,25 @@ from typing import Literal
 
 from .errors import LineClosed
 
-Stop = Literal["paused", "detached"]
+Stop = Literal["paused", "unsettled", "detached"]
+"""`unsettled`: the carrier may still say where the last pause really stopped."""
 
 
 class Outflow:
-    """Open when neither paused nor detached; `shut` for good ends every wait with LineClosed."""
+    """Open when no stop is in force; `shut` for good ends every wait with LineClosed."""
 
     def __init__(self) -> None:
         self.order = asyncio.Lock()
+        """Held by whoever sends: frames keep the order of their `play` calls."""
         self._stops: set[Stop] = {"detached"}
         self._closed = False
         self._waiting: list[asyncio.Future[None]] = []
         self._ticking: list[asyncio.Future[None]] = []
+
+    @property
+    def open(self) -> bool:
+        """Whether sound may flow."""
+        return not self._stops and not self._closed
 
     def stopped(self, stop: Stop) -> bool:
         """Whether `stop` is in force."""
@@ -32,28 +39,30 @@ class Outflow:
         self._stops.add(stop)
 
     def release(self, stop: Stop) -> None:
-        """`stop` is over; sound flows when no other one is in force."""
+        """`stop` is over; sound flows when no other one is in force. Everyone looks again."""
         self._stops.discard(stop)
-        if not self._stops:
-            _wake(self._waiting)
+        _wake(self._waiting)
 
-    async def opened(self) -> None:
-        """Wait until sound may flow. Raises LineClosed."""
-        while self._stops and not self._closed:
-            await _park(self._waiting)
-        if self._closed:
-            raise LineClosed("the call has ended")
+    async def changed(self) -> None:
+        """Wait for a release. Raises LineClosed."""
+        self.check()
+        await _park(self._waiting)
+        self.check()
 
     async def next_tick(self) -> None:
         """Wait for the next 20 ms of the input clock. Raises LineClosed."""
-        if not self._closed:
-            await _park(self._ticking)
-        if self._closed:
-            raise LineClosed("the call has ended")
+        self.check()
+        await _park(self._ticking)
+        self.check()
 
     def tick(self) -> None:
         """20 ms passed on the input clock."""
         _wake(self._ticking)
+
+    def check(self) -> None:
+        """Raise LineClosed after `shut`."""
+        if self._closed:
+            raise LineClosed("the call has ended")
 
     def shut(self) -> None:
         """The call ended."""
@@ -65,7 +74,11 @@ class Outflow:
 async def _park(where: list[asyncio.Future[None]]) -> None:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     where.append(future)
-    await future
+    try:
+        await future
+    finally:
+        if future in where:
+            where.remove(future)
 
 
 def _wake(where: list[asyncio.Future[None]]) -> None:

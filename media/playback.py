@@ -82,6 +82,8 @@ class Playback:
         self._live = _Epoch(0, 0)
         self._closed: _Epoch | None = None
         self._advanced = 0
+        self._expired = False
+        self._known = False
 
     @property
     def epoch(self) -> int:
@@ -94,14 +96,33 @@ class Playback:
         return self._live.end
 
     @property
-    def uncorrected(self) -> bool:
-        """Whether the carrier may still say where the last closed epoch really stopped."""
-        return self._closed is not None
+    def advanced(self) -> int:
+        """Output sample up to which `advance` has told what was played."""
+        return self._advanced
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was sent since the last stop (or at all)."""
+        return not self._live.sent
+
+    @property
+    def stop_known(self) -> bool:
+        """Whether nothing was sent since a stop whose true position the carrier has told."""
+        return self.fresh and self._known
 
     def append(self, chunk: Chunk) -> None:
         """`chunk` goes to the carrier behind all others."""
         live = self._live
         live.sent.append(_Sent(chunk, live.sent[-1].end if live.sent else 0))
+
+    def retract(self, chunk: Chunk) -> bool:
+        """The carrier never took `chunk`. False, and nothing changes, unless it is the last one
+        of the open epoch: after a stop it was among what lay behind."""
+        sent = self._live.sent
+        if not sent or sent[-1].chunk is not chunk:
+            return False
+        sent.pop()
+        return True
 
     def advance(self, played: int) -> list[Chunk]:
         """What was played since the last call, now that `played` output samples were."""
@@ -122,13 +143,20 @@ class Playback:
         self._closed = closed
         self._live = _Epoch(closed.index + 1, stop)
         self._advanced = stop
+        self._expired = self._known = False
         return list(closed.parts(stop, closed.end))
+
+    def expire(self) -> None:
+        """What the carrier says from now on about the last stop comes too late."""
+        self._expired = True
 
     def correct(self, epoch: int, pos: int) -> tuple[list[Chunk], list[Chunk]] | None:
         """The carrier's word: epoch `epoch` really stopped at `pos`.
 
+        Every later position moves by the same amount: the carrier counts on from `pos` too.
         Returns what was played of it (as far as kept) and what lay behind, or None when it is
-        not the last closed one, or was corrected before: such words are ignored (DESIGN 2).
+        not the last closed one, was corrected before, or is `expire`d: such words are ignored
+        (DESIGN 2), but for the last kind's move of positions.
         """
         closed = self._closed
         if closed is None or closed.index != epoch:
@@ -137,4 +165,7 @@ class Playback:
         stop = max(closed.base, min(pos, closed.end))
         self._advanced += stop - self._live.base
         self._live.base = stop
+        if self._expired:
+            return None
+        self._known = True
         return list(closed.parts(closed.base, stop)), list(closed.parts(stop, closed.end))

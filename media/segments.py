@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .errors import MediaValueError
 from .playback import Chunk
 from .resample import Resampler
 
@@ -29,12 +30,16 @@ class Heard:
 
 @dataclass(slots=True)
 class Segment:
-    """`given` counts samples at `rate` (the speaker's); `sent`, `heard` count output samples."""
+    """`given` counts samples at `rate` (the speaker's); `sent`, `heard` count output samples.
+
+    `lag` = samples at `rate` by which resampling made the output late.
+    """
 
     key: int
     rate: int
     out_rate: int
     resampler: Resampler
+    lag: int = 0
     given: int = 0
     sent: int = 0
     heard: int = 0
@@ -48,14 +53,17 @@ class Segment:
 
     def report(self, *, estimated: bool) -> Heard:
         """The person's share, in the segment's own samples."""
-        samples = self.given if self.complete else self.heard * self.rate // self.out_rate
+        samples = max(0, self.heard * self.rate // self.out_rate - self.lag)
+        if self.complete:
+            samples = self.given
         return Heard(self.key, min(samples, self.given), self.given, self.complete, estimated)
 
     def rebase(self, out_rate: int) -> None:
-        """The next carrier plays at `out_rate`."""
+        """The next carrier plays at `out_rate`. The old resampler was flushed before."""
         self.sent = self.sent * out_rate // self.out_rate
         self.heard = self.heard * out_rate // self.out_rate
         self.resampler = Resampler(self.rate, out_rate)
+        self.lag += self.resampler.delay
         self.out_rate = out_rate
 
 
@@ -65,13 +73,23 @@ class Segments:
     def __init__(self) -> None:
         self._open: dict[int, Segment] = {}
         self._floor = -1
+        """Highest number that was cut or ended: nothing up to it opens again."""
+        self._cut_floor = -1
 
     def get(self, key: int, rate: int, out_rate: int) -> Segment | None:
-        """The segment, opened if new; None when it was cut."""
+        """The segment, opened if new; None when it was cut or has ended.
+
+        Raises MediaValueError when it was opened at another rate.
+        """
         segment = self._open.get(key)
         if segment is None and key > self._floor:
-            segment = Segment(key, rate, out_rate, Resampler(rate, out_rate))
+            resampler = Resampler(rate, out_rate)
+            segment = Segment(key, rate, out_rate, resampler, resampler.delay)
             self._open[key] = segment
+        if segment is not None and segment.rate != rate:
+            raise MediaValueError(
+                "frame.format.rate", f"{rate} Hz", f"segment {key} began at {segment.rate} Hz"
+            )
         return segment
 
     def find(self, key: int) -> Segment | None:
@@ -79,13 +97,14 @@ class Segments:
         return self._open.get(key)
 
     def alive(self, chunk: Chunk) -> bool:
-        """Whether `chunk` may still be played."""
-        return chunk.segment in self._open
+        """Whether `chunk` may still be played: all but what was cut, for an estimate may have
+        ended a segment whose last samples a correction brings back."""
+        return chunk.segment > self._cut_floor
 
     def cut(self) -> list[Segment]:
         """Kill all of them; late writes of their numbers vanish."""
         dead = list(self._open.values())
-        self._floor = max([self._floor, *self._open])
+        self._floor = self._cut_floor = max([self._floor, *self._open])
         self._open.clear()
         return dead
 
