@@ -11,7 +11,11 @@ audio span), and begin with a fresh `BargeIn()` for each answer. The utterance i
                     paused --misfire, backchannel only---------> Resume, idle
                     paused --protected and wordless------------> Resume, watching --words--> Cut
 
+                    paused --3 s on, and none of these---------> Resume, watching
+
 `watching` follows an utterance whose sound plays on under it: a stop word in it must still cut.
+Before an answer is audible there is nothing to cut: it is only held back (`withheld`), and voice
+without words neither ends nor frees it while that voice lasts; who feeds it frees it afterwards.
 """
 
 from __future__ import annotations
@@ -38,10 +42,13 @@ class BargeInConfig:
     """After this long without any report, voice alone decides."""
     ask_ms: int = 250
     """A local recogniser is asked at this age of the onset and every so often."""
+    longest_ms: int = 3_000
+    """No pause outlasts this without a reason to cut: a detector that never ends a voice, or a
+    caller who only hums, must not silence the agent for ever."""
     lexicon: Lexicon = ENGLISH
 
     def __post_init__(self) -> None:
-        for name in ("rate", "wordless_ms", "report_ms", "ask_ms"):
+        for name in ("rate", "wordless_ms", "report_ms", "ask_ms", "longest_ms"):
             if getattr(self, name) <= 0:
                 raise MediaValueError(name, str(getattr(self, name)), "use a number above 0")
 
@@ -154,34 +161,50 @@ class BargeIn:
 
 Step = tuple[BargeIn, tuple[Effect, ...]]
 
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """What forbids a cut by voice alone; see `step`."""
+
+    protected: bool
+    withheld: bool
+
+
 DEFAULTS = BargeInConfig()
 _IDLE = BargeIn()
 
 
 def step(
-    state: BargeIn, fact: Fact, config: BargeInConfig = DEFAULTS, *, protected: bool = False
+    state: BargeIn,
+    fact: Fact,
+    config: BargeInConfig = DEFAULTS,
+    *,
+    protected: bool = False,
+    withheld: bool = False,
 ) -> Step:
     """The next state and the effects, in order. `protected`: a push_and_wait slot is pending.
+    `withheld`: no sample of the answer was heard yet.
 
     A fact that means nothing in this state changes nothing and never raises.
     """
+    guard = _Guard(protected, withheld)
     match fact:
         case Onset():
             return _onset(state, fact, config)
         case Report():
-            return _report(state, fact, config, protected)
+            return _report(state, fact, config, guard)
         case Confirmed(at):
             if state.stage == "idle":
                 return state, ()
             voiced = max(state.voiced_to, at)
-            return _weigh(replace(state, confirmed=True, voiced_to=voiced), at, config, protected)
+            return _weigh(replace(state, confirmed=True, voiced_to=voiced), at, config, guard)
         case Tick(at, voiced_to):
             if state.stage == "idle":
                 return state, ()
             voiced = max(state.voiced_to, voiced_to or 0)
-            return _weigh(replace(state, voiced_to=voiced), at, config, protected)
+            return _weigh(replace(state, voiced_to=voiced), at, config, guard)
         case SpeechEnd():
-            return _speech_end(state, fact, config, protected)
+            return _speech_end(state, fact, config, guard)
         case Misfire():
             return _no_speech(state)
         case _:
@@ -201,23 +224,23 @@ def _onset(state: BargeIn, fact: Onset, config: BargeInConfig) -> Step:
     return fresh, (Pause(),) if state.stage == "idle" else ()
 
 
-def _report(state: BargeIn, fact: Report, config: BargeInConfig, protected: bool) -> Step:
+def _report(state: BargeIn, fact: Report, config: BargeInConfig, guard: _Guard) -> Step:
     """Words cut in every stage: a late report overrides the misfire that resumed (row 27)."""
     kind = classify(fact.text, config.lexicon)
     if kind == "stop":
-        return _IDLE, (Cut("stop_word", protected),)
+        return _IDLE, (Cut("stop_word", guard.protected),)
     if kind == "words":
-        return _IDLE, (Cut("words", protected),)
+        return _IDLE, (Cut("words", guard.protected),)
     if state.stage == "idle":
         return state, ()
     if kind == "backchannel":
         heard = replace(state, text=fact.text)
         return _end_as_backchannel(heard) if heard.ended else (heard, ())
     reached = max(fact.at, state.wordless_to or 0)
-    return _weigh(replace(state, wordless_to=reached), fact.at, config, protected)
+    return _weigh(replace(state, wordless_to=reached), fact.at, config, guard)
 
 
-def _speech_end(state: BargeIn, fact: SpeechEnd, config: BargeInConfig, protected: bool) -> Step:
+def _speech_end(state: BargeIn, fact: SpeechEnd, config: BargeInConfig, guard: _Guard) -> Step:
     if state.stage == "idle":
         return state, ()
     if state.text:
@@ -225,7 +248,7 @@ def _speech_end(state: BargeIn, fact: SpeechEnd, config: BargeInConfig, protecte
     ended = replace(state, ended=True, voiced_to=fact.end)
     if not _enough_voice(ended, config):
         return _no_speech(ended)
-    after, effects = _weigh(ended, fact.at, config, protected)
+    after, effects = _weigh(ended, fact.at, config, guard)
     if after.stage == "watching":
         return _IDLE, effects
     if after.stage == "paused" and not effects:
@@ -244,18 +267,25 @@ def _end_as_backchannel(state: BargeIn) -> Step:
     return _IDLE, (Resume("backchannel"),) if state.stage == "paused" else ()
 
 
-def _weigh(state: BargeIn, at: int, config: BargeInConfig, protected: bool) -> Step:
+def _weigh(state: BargeIn, at: int, config: BargeInConfig, guard: _Guard) -> Step:
     """Decide on voice without words, else ask the recogniser when its time has come."""
-    if state.stage == "paused" and _wordless(state, at, config):
-        if not protected:
-            return _IDLE, (Cut("wordless"),)
-        after = _IDLE if state.ended else replace(state, stage="watching")
-        return after, (Resume("wordless"),)
+    if state.stage == "paused":
+        if not guard.withheld and _wordless(state, at, config):
+            if not guard.protected:
+                return _IDLE, (Cut("wordless"),)
+            return _let_go(state)
+        if at >= state.start + config.samples(config.longest_ms):
+            return _let_go(state)
     if state.ended or at < state.next_ask:
         return state, ()
     period = config.samples(config.ask_ms)
     missed = (at - state.next_ask) // period
     return replace(state, next_ask=state.next_ask + (missed + 1) * period), (Ask(at),)
+
+
+def _let_go(state: BargeIn) -> Step:
+    after = _IDLE if state.ended else replace(state, stage="watching")
+    return after, (Resume("backchannel" if state.text else "wordless"),)
 
 
 def _wordless(state: BargeIn, at: int, config: BargeInConfig) -> bool:

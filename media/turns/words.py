@@ -86,6 +86,17 @@ def after_prefix(text: str, prefix: str) -> str:
     return text[_opening(text, found[len(head) - 1].end, found[len(head)].start) :]
 
 
+def split_words(text: str, count: int) -> tuple[str, str]:
+    """`text` as its first `count` words, and the rest; punctuation stays with the word before."""
+    found = spans(text)
+    if count <= 0:
+        return "", text
+    if len(found) <= count:
+        return text, ""
+    cut = _opening(text, found[count - 1].end, found[count].start)
+    return text[:cut].rstrip(), text[cut:]
+
+
 def fresh_text(text: str, dispatched: str, *, confirming: bool) -> str:
     """What of `text` was not dispatched yet (row 65).
 
