@@ -27,7 +27,7 @@ from ..pipelines.pipeline import PipelineParts, VoicePipeline
 from ..pipelines.vocabulary import TurnEvent
 from .agents import own_factories
 from .brains import OpenedModel, open_model
-from .call_agent import LineTools, agent_info, answer_to, bound
+from .call_agent import LineTools, LiveText, agent_info, answer_to, bound
 from .calls import BuiltCall, CallFactory
 from .config import Config
 from .config_reader import ConfigError
@@ -76,11 +76,13 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True)
 class OpenedCall:
-    """A call ready to run, its agent, and `announce`, which emits its first event."""
+    """A call ready to run, its agent, `announce`, which emits its first event, and the words of
+    its answers while they grow."""
 
     call: Call
     agent: Agent
     announce: Callable[[], None]
+    live_text: LiveText
 
 
 async def open_shared(
@@ -126,8 +128,8 @@ async def open_call(
     )
     calls.append(live)
     started = _started(shared, info, agent, jobs, how)
-    async with bound(agent, live, has_display=how.has_display):
-        yield OpenedCall(live, agent, lambda: live.emit(started))
+    async with bound(agent, live, has_display=how.has_display) as text:
+        yield OpenedCall(live, agent, lambda: live.emit(started), text)
 
 
 def call_factory(shared: Shared) -> CallFactory:
@@ -138,7 +140,10 @@ def call_factory(shared: Shared) -> CallFactory:
         async with open_call(shared, info, None, survivors) as opened:
             opened.announce()
             yield BuiltCall(
-                call=opened.call, answer=answer_to(opened.agent), assistant=opened.agent.name
+                call=opened.call,
+                answer=answer_to(opened.agent),
+                assistant=opened.agent.name,
+                live_text=opened.live_text,
             )
 
     def factory(

@@ -13,7 +13,14 @@ from contextlib import asynccontextmanager
 
 from ..core.agent import Agent
 from ..core.display import DisplayChange
-from ..core.events import SubscriberEvent, ToolStarted, ToolUseResult
+from ..core.events import (
+    ModelResponseComplete,
+    RequestEnded,
+    SubscriberEvent,
+    TextDelta,
+    ToolStarted,
+    ToolUseResult,
+)
 from ..core.factory import CallInfo as AgentCallInfo
 from ..media.call import Call
 from ..media.controls import CallControls, NoControls
@@ -35,6 +42,8 @@ log = logging.getLogger(__name__)
 
 QUIET_S = 0.3
 """Silence after the last word before the line goes."""
+SHOW_EVERY_S = 0.15
+"""How often a growing answer is shown anew."""
 GOODBYE_S = 30.0
 """A goodbye that never ends to play does not keep the line open longer."""
 
@@ -182,21 +191,64 @@ def answer_to(agent: Agent) -> Callable[[Resolve | Reject], bool]:
     return answer
 
 
+class LiveText:
+    """Subscriber that shows an answer's words while they are written, some times a second.
+
+    For eyes only: the recorded truth is the transcript event at the answer's end.
+    """
+
+    def __init__(self) -> None:
+        self.show: Callable[[str], None] = _ignore
+        """Takes the answer's text so far. Set by whoever has a page to show it on."""
+        self._run_id = ""
+        self._message_id = ""
+        self._text = ""
+        self._shown_at = float("-inf")
+
+    def record(self, event: SubscriberEvent, /) -> None:
+        """Only answers count, never a compaction's summary."""
+        match event:
+            case TextDelta(phase="answer"):
+                self._add(event)
+            case ModelResponseComplete() | RequestEnded() if event.run_id == self._run_id:
+                self.show(self._text)
+            case _:
+                return
+
+    def _add(self, delta: TextDelta) -> None:
+        if delta.run_id != self._run_id:
+            self._run_id, self._text = delta.run_id, ""
+        elif delta.message_id != self._message_id and self._text:
+            self._text = f"{self._text.rstrip()} "
+        self._message_id = delta.message_id
+        self._text += delta.text
+        now = asyncio.get_running_loop().time()
+        if now - self._shown_at >= SHOW_EVERY_S:
+            self._shown_at = now
+            self.show(self._text)
+
+
 @asynccontextmanager
-async def bound(agent: Agent, call: Call, *, has_display: bool) -> AsyncIterator[None]:
+async def bound(agent: Agent, call: Call, *, has_display: bool) -> AsyncIterator[LiveText]:
     """The agent's slots and tools are told to the call; its brain gives it life (`running`).
 
     Without a display nobody listens to the stack, so that permission checks deny (DESIGN 5.6).
     """
-    reporter = CallReporter(call.emit)
+    reporter, live = CallReporter(call.emit), LiveText()
     agent.add_subscriber(reporter)
+    agent.add_subscriber(live)
     unsubscribe = agent.display.subscribe(reporter.on_display) if has_display else _nothing
     try:
-        yield
+        yield live
     finally:
         unsubscribe()
         agent.remove_subscriber(reporter)
+        agent.remove_subscriber(live)
 
 
 def _nothing() -> None:
+    return None
+
+
+def _ignore(text: str) -> None:
     return None

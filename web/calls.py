@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..media.call import Call
 from ..media.events import EndReason
@@ -38,13 +39,21 @@ class Refused(Exception):
         self.retry_after_s = retry_after_s
 
 
+class LiveWords(Protocol):
+    """Calls `show` with an answer's text so far."""
+
+    show: Callable[[str], None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltCall:
-    """A call ready to run, and how people's answers reach its display stack."""
+    """A call ready to run, how people's answers reach its display stack, and who can show its
+    answers while they grow."""
 
     call: Call
     answer: Answer = lambda request: False
     assistant: str = "Assistant"
+    live_text: LiveWords | None = None
 
 
 CallFactory = Callable[[CallInfo, asyncio.TaskGroup], AbstractAsyncContextManager[BuiltCall]]
@@ -177,6 +186,8 @@ class CallRegistry:
         try:
             async with self._build(info, group) as built:
                 session = CallSession(built.call, built.answer, built.assistant)
+                if built.live_text is not None:
+                    built.live_text.show = session.show_words
                 entry.ready.set_result(session)
                 if self.draining:
                     built.call.hang_up("drain")

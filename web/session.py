@@ -66,6 +66,12 @@ class CallSession:
         if self._client is client:
             self._client = None
 
+    def show_words(self, text: str) -> None:
+        """The agent's answer so far, for the page; `heard` puts it right at the end."""
+        client = self._client
+        if client is not None:
+            self._post(client, self._wire.words(text, client.sent))
+
     async def aclose(self, reason: str) -> None:
         """The call ended: whoever is still attached hears so. Harmless when they did already."""
         client, self._client = self._client, None

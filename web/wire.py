@@ -108,6 +108,8 @@ class ServerWire:
         self._muted = False
         self._slots: dict[str, ServerMessage] = {}
         self._barge_in = False
+        self._answering: int | None = None
+        self._answers = False
 
     def snapshot(self) -> list[ServerMessage]:
         """What a client that was just attached is told after `ready`."""
@@ -128,6 +130,12 @@ class ServerWire:
         owed, self._barge_in = self._barge_in, False
         return [{"t": "resume"}] if owed else []
 
+    def words(self, text: str, sent: int) -> list[ServerMessage]:
+        """The running answer's text so far; nothing when no answer runs."""
+        if not self._answers or not text.strip():
+            return []
+        return [{"t": "speech", "turnId": self._answering, "text": text, "pos": sent}]
+
     def encode(self, at: int, event: CallEvent, sent: int) -> list[ServerMessage]:
         """The messages that tell a client about `event`, emitted at input sample `at`; `sent` is
         the output position at which sound sent after them will stand."""
@@ -139,9 +147,8 @@ class ServerWire:
                 return [_user_words(event)]
             case Transcript():
                 return _agent_words(event, sent)
-            case Response(event="ended" | "cut"):
-                end: ServerMessage = {"t": "speech_end", "turnId": event.turn, "pos": sent}
-                return [end, _plain(at, event)]
+            case Response():
+                return [*self._response(event, sent), _plain(at, event)]
             case Slot() | SlotRemoved():
                 return [self._slot(at, event)]
             case Metric():
@@ -158,6 +165,14 @@ class ServerWire:
     def _state(self) -> ServerMessage:
         quiet = self._muted and self._mode == "listening"
         return {"t": "state", "state": "muted" if quiet else self._mode, "muted": self._muted}
+
+    def _response(self, event: Response, sent: int) -> list[ServerMessage]:
+        if event.event == "started":
+            self._answering, self._answers = event.turn, True
+        if event.event in ("started", "audio"):
+            return []
+        self._answers = False
+        return [{"t": "speech_end", "turnId": event.turn, "pos": sent}]
 
     def _slot(self, at: int, event: Slot | SlotRemoved) -> ServerMessage:
         message = _of_line(event.type, at, event)

@@ -36,11 +36,13 @@ class Site:
             assert isinstance(found, dict)
             return found
 
-    async def connect(self, token: str | None = None, **kwargs: object) -> Client:
+    async def connect(
+        self, token: str | None = None, headers: dict[str, str] | None = None
+    ) -> Client:
         """A socket on a new call, or on the call of `token`."""
         token = token or str((await self.session())["token"])
         url = f"{self.url}/ws?token={token}"
-        ws = await self.http.ws_connect(url, max_msg_size=0, **kwargs)  # type: ignore[arg-type]
+        ws = await self.http.ws_connect(url, max_msg_size=0, headers=headers)
         return Client(ws)
 
 

@@ -91,11 +91,10 @@ def _keep(reports: list[str], data: object) -> None:
 
 
 async def test_a_lost_socket_comes_back_by_itself_with_the_answer(tmp_path: Path) -> None:
+    sentence = "a sentence long enough to lose the line in the middle of it"
     async with site() as here, browser.opened(here.url + "/") as chrome:
         await chrome.start()
-        await chrome.page.fill(
-            "#text", "a sentence long enough to lose the line in the middle of it"
-        )
+        await chrome.page.fill("#text", sentence)
         await chrome.page.press("#text", "Enter")
         await chrome.wait_state("speaking")
         await asyncio.sleep(1)

@@ -9,8 +9,12 @@ export class Transcript {
     this.agents = new Map();
     this.tools = new Map();
     this.atEnd = true; // follow new words, unless a person scrolled up
+    let before = 0;
     root.addEventListener("scroll", () => {
-      this.atEnd = root.scrollHeight - root.scrollTop - root.clientHeight < 60;
+      const near = root.scrollHeight - root.scrollTop - root.clientHeight < 60;
+      if (near) this.atEnd = true;
+      else if (root.scrollTop < before) this.atEnd = false;
+      before = root.scrollTop;
     });
     new ResizeObserver(() => this.scroll()).observe(root);
   }
@@ -57,6 +61,7 @@ export class Transcript {
       bubble.words.append(struck);
       bubble.note.textContent = "you interrupted";
     }
+    if (turnId == null) this.agents.delete(turnId); // a greeting: the next one is another
     this.scroll();
   }
 
