@@ -51,6 +51,7 @@ class DisplayStack:
         self._slots: dict[str, Slot] = {}
         self._waiting: dict[str, asyncio.Future[object]] = {}
         self._listeners: dict[object, DisplayListener] = {}
+        self._audience: set[object] = set()
         self._count = 0
 
     @property
@@ -68,13 +69,19 @@ class DisplayStack:
 
     @property
     def has_audience(self) -> bool:
-        """Whether anybody listens, hence could answer."""
-        return bool(self._listeners)
+        """Whether somebody listens who could answer."""
+        return bool(self._audience)
 
-    def subscribe(self, listener: DisplayListener) -> Unsubscribe:
-        """Hear every change, in order. A raising listener is logged and does not stop others."""
+    def subscribe(self, listener: DisplayListener, *, answers: bool = True) -> Unsubscribe:
+        """Hear every change, in order. A raising listener is logged and does not stop others.
+
+        `answers`: a person can answer through this listener. A call's brain only watches, so it
+        is no audience, and a question nobody could see is denied (DESIGN 5.6).
+        """
         key = object()
         self._listeners[key] = listener
+        if answers:
+            self._audience.add(key)
         return lambda: self._unsubscribe(key)
 
     def push_and_forget(
@@ -185,6 +192,7 @@ class DisplayStack:
 
     def _unsubscribe(self, key: object) -> None:
         self._listeners.pop(key, None)
+        self._audience.discard(key)
 
 
 class ToolDisplay:

@@ -39,10 +39,25 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Open:
-    """Amendments that are not in history yet."""
+    """What is not in history yet: cuts without their settled truth, and amendments under way.
 
-    cuts: int = 0
+    Once `closing`, amendments wait in `late` for `settled` to write them: the group they would be
+    a task of may be on its way out.
+    """
+
+    cuts: dict[int, _CutReply] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    late: list[Coroutine[None, None, None]] = field(default_factory=list)
+    closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _CutReply:
+    """A cut answer, what the line will say of it, and where its sound stopped."""
+
+    reply: Reply
+    settled: asyncio.Future[tuple[HeardSamples, ...]]
+    out: int
 
 
 class Answers:
@@ -68,6 +83,7 @@ class Answers:
         """Ask the agent."""
         marks = ReplyMarks()
         reply = Reply(order.gen, order.turn, self._request(order), self._speech(marks), marks)
+        reply.wake, self._wake = self._wake, None
         self._current = reply
         if order.turn is not None:
             self._tell_user(order)
@@ -88,13 +104,11 @@ class Answers:
                     event="cut", reason=order.reason, out=cut.out, turn=reply.turn, gen=reply.gen
                 )
             )
-        self._open.cuts += 1
+        self._open.cuts[reply.gen] = _CutReply(reply, cut.settled, cut.out)
         if cut.settled.done():
-            self._settle_cut(reply, cut.settled.result(), cut.out)
+            self._settle_cut(reply.gen)
         else:
-            cut.settled.add_done_callback(
-                lambda done: self._settle_cut(reply, done.result(), cut.out)
-            )
+            cut.settled.add_done_callback(lambda _: self._settle_cut(reply.gen))
 
     def correct(self, turn: int, text: str) -> None:
         """The recogniser's final differs: amend the user's message (row 66)."""
@@ -130,15 +144,19 @@ class Answers:
 
     async def settled(self) -> None:
         """Wait until what was heard of every earlier answer is in history."""
-        self._parts.line.settle()
+        self._settle_now()
+        while self._open.late:
+            await self._open.late.pop(0)
         while self._open.tasks:
             await asyncio.wait(tuple(self._open.tasks))
 
     def close(self) -> None:
-        """The call is over: whatever is said now is cut, with what was heard."""
+        """The call is over: whatever is said now is cut, with what was heard; `settled` stores
+        it."""
+        self._open.closing = True
         if self._current is not None:
             self.cut(voc.Cut(self._current.gen, "closed", tools=True, audible=False))
-        self._parts.line.settle()
+        self._settle_now()
 
     # ---- inside
 
@@ -162,8 +180,7 @@ class Answers:
 
     def _request(self, order: voc.StartReply) -> UserInput:
         if order.source == "wake":
-            wake, self._wake = self._wake or Wake(), None
-            return wake
+            return self._wake or Wake()
         return Wake(note=order.text) if order.source == "respond" else order.text
 
     def _tell_user(self, order: voc.StartReply) -> None:
@@ -185,6 +202,10 @@ class Answers:
         failure = await reply.run(self._parts.agent, self._parts.hold, self.settled)
         self._note_message(reply)
         if self._current is not reply:
+            if reply.wake is not None and not reply.asked and not self._open.closing:
+                # Cut before a model saw why the agent wanted to speak: it still wants to.
+                self._wake = self._wake or reply.wake
+                self._parts.feed(voc.Woken(self._parts.now()))
             return
         self._current = None
         if failure is None:
@@ -219,9 +240,20 @@ class Answers:
         heard = cut.settled.result() if cut.settled.done() else cut.heard
         self._conclude(reply, {one.segment: one for one in heard}, cut=True, out=cut.out)
 
-    def _settle_cut(self, reply: Reply, heard: tuple[HeardSamples, ...], out: int) -> None:
-        self._open.cuts -= 1
-        self._conclude(reply, {one.segment: one for one in heard}, cut=True, out=out)
+    def _settle_now(self) -> None:
+        """Take the best known truth of every cut: a future's own callbacks come a step later."""
+        self._parts.line.settle()
+        for gen in tuple(self._open.cuts):
+            self._settle_cut(gen)
+
+    def _settle_cut(self, gen: int) -> None:
+        """Say and store a cut whose truth is known, once."""
+        cut = self._open.cuts.get(gen)
+        if cut is None or not cut.settled.done():
+            return
+        del self._open.cuts[gen]
+        heard = {one.segment: one for one in cut.settled.result()}
+        self._conclude(cut.reply, heard, cut=True, out=cut.out)
 
     def _conclude(
         self, reply: Reply, heard: dict[int, HeardSamples], *, cut: bool, out: int
@@ -282,6 +314,9 @@ class Answers:
             except CoreError as error:
                 log.warning("history was not amended", extra={"why": str(error)})
 
+        if self._open.closing:
+            self._open.late.append(amend())
+            return
         task = self._parts.spawn(amend())
         self._open.tasks.add(task)
         task.add_done_callback(self._open.tasks.discard)
@@ -299,7 +334,8 @@ class Answers:
             TurnMarks(
                 speech_end=timing.speech_end,
                 vad_end=timing.vad_end,
-                decided=timing.held,
+                # A turn that waited for more than its text waited for its own decision.
+                decided=timing.held if timing.text > timing.held else timing.commit,
                 text=max(timing.text, timing.commit),
                 first_text=reply.marks.first_text,
                 first_audio=reply.marks.first_audio,

@@ -7,6 +7,7 @@ comes of it goes back to the machine as an event. It decides nothing.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -18,6 +19,8 @@ from .answers import Answers
 from .detectors.port import ContextTurn, DetectorError, TurnQuery
 from .narrate import Narrations
 from .parts import Parts
+
+log = logging.getLogger(__name__)
 
 CONTEXT = 4
 """Earlier turns a turn detector gets to see (spec/voice 5.1)."""
@@ -115,7 +118,11 @@ class Effects:
             self._parts.line.emit(
                 call.Problem(code="ERR_STORE", stage="agent", message="history was not settled")
             )
-        await self._parts.speaker.aclose()
+        try:
+            async with asyncio.timeout(CLOSE_S / 2):
+                await self._parts.speaker.aclose()
+        except TimeoutError:
+            log.warning("a synthesiser does not close")
 
     # ---- sound
 

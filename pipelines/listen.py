@@ -6,6 +6,7 @@ machine decides, and its gate moves come back here. Nothing here knows turns or 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -135,7 +136,8 @@ class Ear:
         self._vad = vad
         self._gate = gate if not stt.continuous and vad is not None else None
         self._echo = echo
-        self._window = np.zeros(WINDOW, np.int16)
+        self._recent: deque[Samples] = deque([np.zeros(WINDOW, np.int16)])
+        self._kept = WINDOW
         self.open = True
         """Whether the microphone is open: neither muted nor under a narration."""
 
@@ -145,7 +147,7 @@ class Ear:
         level = rms(samples)
         if not self.open:
             return Noticed([], 0.0, level)
-        self._window = np.concatenate((self._window[len(samples) :], samples))
+        self._keep(samples)
         if self._vad is None:
             return Noticed([], 1.0, level)
         events = self._vad.process(samples, frame.at)
@@ -200,8 +202,16 @@ class Ear:
         self.open = on
 
     def window(self) -> Samples:
-        """The caller's last 8 s, ending now."""
-        return self._window
+        """The caller's last 8 s, ending now. Shape [128000]."""
+        joined = np.concatenate(self._recent)
+        return joined[len(joined) - WINDOW :]
+
+    def _keep(self, samples: Samples) -> None:
+        """Pieces are joined only when somebody asks: hearing must stay cheap."""
+        self._recent.append(samples)
+        self._kept += len(samples)
+        while self._kept - len(self._recent[0]) >= WINDOW:
+            self._kept -= len(self._recent.popleft())
 
     def _send(self, chunks: list[tuple[int, Samples]]) -> None:
         for at, samples in chunks:

@@ -184,7 +184,7 @@ class VoicePipeline:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(agent.running(self._made_of.survivors))
             hold = await stack.enter_async_context(agent.turn_queue.hold("call"))
-            stack.callback(agent.display.subscribe(self._on_display))
+            stack.callback(agent.display.subscribe(self._on_display, answers=False))
             agent.add_subscriber(self)
             stack.callback(agent.remove_subscriber, self)
             async with asyncio.TaskGroup() as group:

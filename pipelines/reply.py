@@ -22,11 +22,15 @@ from ..core.events import (
     RequestStarted,
     SubscriberEvent,
     TextDelta,
+    ToolUse,
 )
-from ..core.requests import UserInput
+from ..core.requests import UserInput, Wake
 from ..core.turn_queue import Hold
 from ..media.errors import LineClosed
 from .speech import Speech, SpeechFailed
+
+
+ANSWERED = (TextDelta, ToolUse, ModelResponse, ModelResponseComplete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,11 @@ class Reply:
     speech: Speech
     marks: ReplyMarks
     token: CancelToken = field(default_factory=CancelToken)
+    wake: Wake | None = None
+    """What the agent wanted to say by itself, answered by this request whatever it is about."""
     user_message_id: str | None = None
+    asked: bool = False
+    """A model was shown the conversation as it stood when this answer began."""
     compacting: bool = False
 
     async def run(
@@ -97,6 +105,7 @@ class Reply:
 
         Between compaction_start and compaction_end nothing is speech (row 55).
         """
+        self.asked = self.asked or isinstance(event, ANSWERED)
         match event:
             case TextDelta() if event.phase == "answer" and not self.compacting:
                 self.speech.say(event.message_id, event.text)

@@ -9,6 +9,7 @@ one reply or one narration; its `run` is a task of theirs.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -21,6 +22,11 @@ from ..media.turns.heard import Heard, SegmentText
 from .speaker import Speaker
 from .text.sentences import SentenceBuffer
 from .text.spoken import to_spoken
+
+log = logging.getLogger(__name__)
+
+CLOSE_S = 1.0
+"""Bound on closing a synthesiser (DESIGN 5.10)."""
 
 STALL_S = 12.0
 """A synthesiser silent for this long has stalled (spec/voice 8)."""
@@ -230,6 +236,10 @@ class Speech:
             raise SpeechFailed("ERR_TTS_STALLED", "no sound came from the synthesiser") from None
 
     async def _release(self) -> None:
-        for utterance in self.utterances:
-            if utterance.tts is not None and not utterance.delivered:
-                await utterance.tts.aclose()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                for utterance in self.utterances:
+                    if utterance.tts is not None and not utterance.delivered:
+                        await utterance.tts.aclose()
+        except TimeoutError:
+            log.warning("a synthesiser does not close")

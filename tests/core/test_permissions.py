@@ -308,3 +308,18 @@ async def test_a_raising_display_listener_stops_nobody() -> None:
     display.subscribe(lambda change: seen.append(change.kind))
     display.push_and_forget("card")
     assert seen == ["pushed"]
+
+
+def test_who_only_watches_the_display_is_no_audience() -> None:
+    """A call's brain watches for pending questions; that must not turn a denial into a wait."""
+    display = DisplayStack()
+    seen: list[DisplayChange] = []
+    leave = display.subscribe(seen.append, answers=False)
+    assert not display.has_audience
+    display.push_and_forget("note")
+    assert len(seen) == 1
+    stay = display.subscribe(lambda change: None)
+    assert display.has_audience
+    stay()
+    assert not display.has_audience
+    leave()
