@@ -63,19 +63,13 @@ async def serve(
 
     Raises ConfigError when the address or the certificate cannot be used.
     """
-    runner = web.AppRunner(create_app(config, build), access_log=None)
+    runner = web.AppRunner(create_app(config, build), access_log=None, shutdown_timeout=SHUTDOWN_S)
     folder = state_folder or Path.home() / ".local" / "state" / "voxglove"
     context = server_context(config.server.tls, folder / "tls", own_names(config.server.host))
     stop, force = asyncio.Event(), asyncio.Event()
     await runner.setup()
     try:
-        site = web.TCPSite(
-            runner,
-            config.server.host,
-            config.server.port,
-            ssl_context=context,
-            shutdown_timeout=SHUTDOWN_S,
-        )
+        site = web.TCPSite(runner, config.server.host, config.server.port, ssl_context=context)
         await site.start()
         _on_signals(lambda: force.set() if stop.is_set() else stop.set())
         for url in urls(config, runner.addresses, secure=context is not None):

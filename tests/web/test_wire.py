@@ -1,0 +1,172 @@
+"""The two tables between `/ws` and the brain: what is asked, and what is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from voxglove.media.brain import ClientBargeIn, Commit, Interrupt, Mute, PushToTalk, Say
+from voxglove.media.events import (
+    CallEnded,
+    CallEvent,
+    InputGap,
+    Interruption,
+    LatencyPart,
+    Metric,
+    Mode,
+    Problem,
+    Response,
+    Slot,
+    SlotRemoved,
+    Tool,
+    Transcript,
+    Turn,
+    Vad,
+)
+from voxglove.web import wire
+
+ASKED = [
+    ({"t": "say", "text": "hi"}, Say("hi")),
+    ({"t": "say", "text": "hi", "speaker": "user"}, Say("hi")),
+    ({"t": "mute", "on": True}, Mute(True)),
+    ({"t": "ptt", "down": False}, PushToTalk(False)),
+    ({"t": "commit"}, Commit()),
+    ({"t": "interrupt"}, Interrupt()),
+    ({"t": "barge_in"}, ClientBargeIn()),
+    ({"t": "resolve", "id": "s", "value": [1]}, wire.Resolve("s", [1])),
+    ({"t": "reject", "id": "s"}, wire.Reject("s", "rejected")),
+    ({"t": "reject", "id": "s", "reason": "no"}, wire.Reject("s", "no")),
+    ({"t": "image", "mime": "image/png", "data": ""}, wire.Unsupported("image")),
+    ({"t": "playback_done", "turnId": 1}, None),
+    ({"t": "speaker", "speaker": "user"}, None),
+]
+
+
+@pytest.mark.parametrize(("message", "asked"), ASKED, ids=lambda value: str(value)[:30])
+def test_what_a_message_asks_for(message: dict[str, object], asked: object) -> None:
+    assert wire.to_request(message) == asked
+
+
+def kinds(event: CallEvent) -> list[object]:
+    return [message["t"] for message in wire.ServerWire().encode(0, event, 0)]
+
+
+TOLD = [
+    (Mode(mode="thinking"), ["state"]),
+    (Transcript(role="user", text="a", partial=True), ["partial"]),
+    (Transcript(role="user", text="a", partial=False), ["utterance"]),
+    (Transcript(role="assistant", text="a", partial=True), ["speech"]),
+    (Transcript(role="assistant", text="a", partial=False, heard="a", unheard=""), ["heard"]),
+    (Transcript(role="assistant", text="a", partial=False, source="narration"), ["speech"]),
+    (Response(event="started"), ["event"]),
+    (Response(event="audio", out=3), ["event"]),
+    (Response(event="ended"), ["speech_end", "event"]),
+    (Response(event="cut", out=3), ["speech_end", "event"]),
+    (Slot(id="s", renderer="generic", input={}, strategy="stay"), ["slot"]),
+    (SlotRemoved(id="s"), ["slot_removed"]),
+    (Metric(name="m", value=1.0), ["metric"]),
+    (Problem(code="ERR_X", stage="stt", message="m"), ["error"]),
+    (Interruption(event="paused", reason="voice", out=0), ["event"]),
+    (Interruption(event="cut", reason="words", out=0), ["event"]),
+    (Tool(event="started", id="1", name="n", input={}), ["event"]),
+    (Turn(event="committed", reason="r", text="t"), ["event"]),
+    (Vad(event="start", position=0), ["event"]),
+    (InputGap(samples=5), ["event"]),
+    (CallEnded(reason="hangup", late=0, turns=0), []),
+]
+
+
+@pytest.mark.parametrize(("event", "told"), TOLD, ids=lambda value: str(value)[:40])
+def test_what_an_event_tells(event: CallEvent, told: list[str]) -> None:
+    assert kinds(event) == told
+
+
+def test_messages_carry_the_fields_of_the_contract() -> None:
+    words = Transcript(
+        role="assistant",
+        text="Hello there",
+        partial=False,
+        heard="Hello",
+        unheard=" there",
+        interrupted=True,
+        turn=4,
+    )
+    (heard,) = wire.ServerWire().encode(0, words, 0)
+    assert heard == {
+        "t": "heard",
+        "turnId": 4,
+        "heard": "Hello",
+        "unheard": " there",
+        "interrupted": True,
+    }
+    (end, line) = wire.ServerWire().encode(16_000, Response(event="ended", turn=4), 77)
+    assert end == {"t": "speech_end", "turnId": 4, "pos": 77}
+    assert line == {
+        "t": "event",
+        "event": {"t": 1.0, "at": 16_000, "type": "response", "event": "ended", "turn": 4},
+    }
+    part = LatencyPart(name="stt", ms=5.0, setting="stt.model")
+    metric = Metric(name="turn_latency", total_ms=5.0, parts=(part,), turn=4)
+    (told,) = wire.ServerWire().encode(0, metric, 0)
+    assert told == {
+        "t": "metric",
+        "name": "turn_latency",
+        "turn": 4,
+        "total_ms": 5.0,
+        "parts": [{"name": "stt", "ms": 5.0, "setting": "stt.model"}],
+    }
+    json.dumps(told)
+
+
+def test_muted_is_a_state_of_listening_only() -> None:
+    server = wire.ServerWire()
+    assert server.muted(True)[0]["state"] == "muted"
+    states = [server.encode(0, Mode(mode=mode), 0)[0]["state"] for mode in ("speaking", "idle")]
+    assert states == ["speaking", "muted"]
+    assert server.muted(False)[0]["state"] == "listening"
+
+
+def test_a_client_that_comes_back_is_told_mode_and_open_slots() -> None:
+    server = wire.ServerWire()
+    server.encode(0, Mode(mode="thinking"), 0)
+    for name in ("a", "b"):
+        slot = Slot(id=name, renderer="generic", input={}, strategy="stay", tool_call_id="c")
+        server.encode(0, slot, 0)
+    server.encode(0, SlotRemoved(id="a"), 0)
+    state, slot_b = server.snapshot()
+    assert state["state"] == "thinking"
+    assert (slot_b["t"], slot_b["id"], slot_b["tool_call_id"]) == ("slot", "b", "c")
+
+
+def test_pause_and_resume_only_after_a_barge_in_and_each_once() -> None:
+    server = wire.ServerWire()
+    paused = Interruption(event="paused", reason="voice", out=0)
+    resumed = Interruption(event="resumed", reason="misfire", out=0)
+
+    def reflex(event: CallEvent) -> list[object]:
+        told = server.encode(0, event, 0)
+        return [message["t"] for message in told if message["t"] != "event"]
+
+    assert reflex(paused) == reflex(resumed) == []
+    server.barge_in()
+    assert reflex(paused) == ["pause"]
+    assert reflex(resumed) == ["resume"]
+    assert reflex(resumed) == []
+    assert server.barge_in_settled() == []
+
+
+def test_voice_row_029_a_barge_in_that_changed_nothing_is_answered_by_resume() -> None:
+    server = wire.ServerWire()
+    server.barge_in()
+    assert server.barge_in_settled() == [{"t": "resume"}]
+    assert server.barge_in_settled() == []
+
+
+def test_a_growing_answer_is_shown_while_it_runs() -> None:
+    server = wire.ServerWire()
+    assert server.words("Hel", 0) == []
+    server.encode(0, Response(event="started", turn=2), 0)
+    assert server.words("Hello", 9) == [{"t": "speech", "turnId": 2, "text": "Hello", "pos": 9}]
+    server.encode(0, Response(event="ended", turn=2), 0)
+    assert server.words("Hello", 9) == []
