@@ -56,12 +56,17 @@ def start_reply(
         end_narration(step)
     gen = step.state.gens + 1
     step.move_agent("reply")
-    step.put(gens=gen, reply=Reply(gen, turn, command), barge=bargein.BargeIn())
+    # Any request shows the agent's own news too: what it wanted to say by itself is in it.
+    reply = Reply(gen, turn, command, step.at)
+    step.put(gens=gen, reply=reply, barge=bargein.BargeIn(), woken=False)
     step.do(StartReply(gen, turn, source, text, start, end))
-    speech = step.state.speech
-    if step.state.user in ("tentative", "speaking") and turn is None and speech.start is not None:
+    if step.state.user != "silent" and source != "speech":
         # Nobody decided about what is being said: the answer waits for that (DESIGN 5.2).
-        feed_barge_in(step, bargein.Onset(step.at, speech.start))
+        began = step.state.speech.turn_start
+        step.speech(onset_at=step.at if began is None else began)
+        if step.state.user == "tentative":
+            open_gate(step)
+        feed_barge_in(step, bargein.Onset(step.at, step.at))
 
 
 def cut_reply(step: Step, reason: str, *, tools: bool) -> None:
@@ -82,30 +87,39 @@ def cut_reply(step: Step, reason: str, *, tools: bool) -> None:
 
 def on_sounded(step: Step, event: Sounded) -> None:
     """The person hears the answer."""
-    reply = step.state.reply
-    if reply is None or reply.gen != event.gen or step.state.agent != "thinking":
+    reply, agent = step.state.reply, step.state.agent
+    if reply is None or reply.gen != event.gen or agent not in ("thinking", "narrating"):
         step.ignore()
-        return
-    step.move_agent("sounded")
-    step.do(DuckVad(True))
+    elif agent == "narrating":
+        # It follows the narration on the line before that is known to be over.
+        step.put(reply=replace(reply, audible=True))
+    elif reply.withheld:
+        # It left just before the line fell silent.
+        step.move_agent("sounded, withheld")
+    else:
+        step.move_agent("sounded")
+        step.do(DuckVad(True))
 
 
 def on_silenced(step: Step, event: Silenced) -> None:
     """What was given so far is heard; more may come."""
-    reply = step.state.reply
-    if reply is None or reply.gen != event.gen or step.state.agent != "speaking":
+    reply, agent = step.state.reply, step.state.agent
+    if reply is None or reply.gen != event.gen:
         step.ignore()
-        return
-    step.move_agent("silenced")
-    step.do(DuckVad(False))
+    elif agent == "narrating" and reply.audible:
+        step.put(reply=replace(reply, audible=False))
+    elif step.move_agent("silenced"):
+        # Paused at its last sample: what comes next of it is held back.
+        step.put(reply=replace(reply, withheld=agent == "paused"))
+        step.do(DuckVad(False))
 
 
-def on_answered(step: Step, event: Answered) -> None:
-    """The answer is over."""
+def on_answered(step: Step, event: Answered) -> bool:
+    """The answer is over; False when it was over before."""
     reply = step.state.reply
     if reply is None or reply.gen != event.gen:
         step.ignore()
-        return
+        return False
     if step.state.agent == "narrating":
         # Its tool is still speaking; the floor goes back to idle when that is heard.
         step.put(reply=None)
@@ -118,6 +132,7 @@ def on_answered(step: Step, event: Answered) -> None:
     step.do(DuckVad(False))
     if reply.command is not None:
         step.do(Complete(reply.command))
+    return True
 
 
 # ---- barge-in
@@ -130,8 +145,10 @@ def feed_barge_in(step: Step, fact: bargein.Fact) -> None:
     state = step.state
     # Before it is audible an answer is only held back by a voice, and goes on if there were no
     # words: a cough after the question must not lose the answer (field fault 3).
-    protected = state.slots > 0 or state.agent == "thinking"
-    barge, effects = bargein.step(state.barge, fact, step.config.barge_in, protected=protected)
+    withheld = state.agent == "thinking" or (state.reply is not None and state.reply.withheld)
+    barge, effects = bargein.step(
+        state.barge, fact, step.config.barge_in, protected=state.slots > 0, withheld=withheld
+    )
     step.put(barge=barge)
     for effect in effects:
         _carry_out(step, effect)
@@ -146,7 +163,9 @@ def _carry_out(step: Step, effect: bargein.Effect) -> None:
         case bargein.Cut(reason):
             cut_reply(step, reason, tools=reason == "stop_word" and step.state.slots == 0)
         case bargein.Ask(at):
-            step.do(AskStt(at))
+            hold = step.state.hold
+            if hold is None or hold.awaiting_since is None:
+                step.do(AskStt(at))
         case _:
             assert_never(effect)
 
@@ -156,19 +175,31 @@ def _pause(step: Step) -> None:
     if state.agent == "speaking":
         step.move_agent("pause")
         step.do(Pause(audible=True), DuckVad(False))
-    elif state.agent == "thinking" and state.reply is not None:
+    elif state.agent == "thinking" and state.reply is not None and not state.reply.withheld:
         step.put(reply=replace(state.reply, withheld=True))
         step.do(Pause(audible=False))
 
 
 def _resume(step: Step, reason: str) -> None:
-    state = step.state
-    if state.agent == "paused":
+    reply = step.state.reply
+    if reply is not None and reply.withheld and step.state.hold is not None:
+        # A turn waits for its decision, and nothing is said before it (DESIGN 5.2); it frees the
+        # answer, or ends it.
+        return
+    free(step, reason)
+
+
+def free(step: Step, reason: str) -> None:
+    """The answer goes on, if it was paused or held back."""
+    agent, reply = step.state.agent, step.state.reply
+    if reply is None or not (agent == "paused" or reply.withheld):
+        return
+    audible = agent == "paused" and not reply.withheld
+    step.put(reply=replace(reply, withheld=False))
+    step.do(Resume(reason, audible))
+    if agent == "paused":
         step.move_agent("resume")
-        step.do(Resume(reason, audible=True), DuckVad(True))
-    elif state.agent == "thinking" and state.reply is not None:
-        step.put(reply=replace(state.reply, withheld=False))
-        step.do(Resume(reason, audible=False))
+        step.do(DuckVad(True))
 
 
 # ---- narration and the agent's own turns
@@ -193,33 +224,73 @@ def on_narrated(step: Step, event: Narrated) -> None:
 
 
 def _leave_narration(step: Step) -> None:
+    reply = step.state.reply
     step.put(narration=None)
-    step.move_agent("narrated, reply open" if step.state.reply is not None else "narrated")
+    if reply is None:
+        step.move_agent("narrated")
+    elif reply.audible:
+        step.put(reply=replace(reply, audible=False))
+        step.move_agent("narrated, reply audible")
+        step.do(DuckVad(True))
+    else:
+        step.move_agent("narrated, reply open")
 
 
 def take_queued(step: Step) -> None:
     """Start what waits for a quiet floor: narrations first, then the agent's own turns."""
     state = step.state
-    if state.line == "closed" or state.agent not in ("idle", "thinking"):
+    if not (state.queued or state.woken):
+        return
+    if state.line != "attached" or state.agent not in ("idle", "thinking"):
         return
     narration = next((item for item in state.queued if item.kind == "narrate"), None)
-    if narration is not None and not (state.reply is not None and state.reply.withheld):
-        _unqueue(step, narration)
-        hush_user(step)
-        step.move_agent("narrate")
-        step.put(narration=narration.command)
-        step.do(StartNarration(narration.command))
+    if narration is not None:
+        if _may_narrate(step):
+            _unqueue(step, narration)
+            hush_user(step)
+            step.move_agent("narrate")
+            step.put(narration=narration.command)
+            step.do(StartNarration(narration.command))
         return
-    if state.agent != "idle" or state.user != "silent":
+    if state.agent != "idle" or not _is_quiet(step):
         return
-    own = next((item for item in state.queued if item.kind != "narrate"), None)
-    if own is not None:
+    if state.queued:
+        own = state.queued[0]
         _unqueue(step, own)
         source: Source = "inject" if own.kind == "inject" else "respond"
         start_reply(step, source, own.text, command=own.command)
-    elif state.woken and step.at - state.quiet_since >= samples(step.config.turn.quiet_ms):
-        step.put(woken=False)
+    elif step.at - state.quiet_since >= samples(step.config.turn.quiet_ms):
         start_reply(step, "wake", "")
+
+
+def _may_narrate(step: Step) -> bool:
+    """Whether nothing undecided is being said. Under an answer a narration is one of its tools'
+    and waits only for a voice: what held that answer back is then decided."""
+    state = step.state
+    if state.agent == "idle":
+        return _is_quiet(step)
+    held_back = state.reply is not None and state.reply.withheld
+    return not held_back and (state.user in ("silent", "holding") or _is_noise(step))
+
+
+def _is_quiet(step: Step) -> bool:
+    """Whether the floor is free: no voice, no turn undecided, no button down."""
+    state = step.state
+    if state.talk.down_at is not None or state.talk.commit_at is not None:
+        return False
+    if state.transcript.pieces:
+        return False
+    return state.user == "silent" or _is_noise(step)
+
+
+def _is_noise(step: Step) -> bool:
+    """Whether what the detector takes for a voice has had no words for so long that it holds
+    nothing up any more: nobody waits for ever in a loud room."""
+    state, turn = step.state, step.config.turn
+    start = state.speech.start
+    if state.user != "speaking" or start is None or turn.manual or state.transcript.pieces:
+        return False
+    return step.at - start >= samples(turn.long_voice_ms)
 
 
 def _unqueue(step: Step, item: Queued) -> None:
@@ -229,10 +300,20 @@ def _unqueue(step: Step, item: Queued) -> None:
 def hush_user(step: Step) -> None:
     """The microphone closes under a speaking user: what was said so far is wanted as text."""
     state = step.state
-    if state.user in ("tentative", "speaking") and state.speech.gate_open:
+    if state.user not in ("tentative", "speaking"):
+        return
+    if state.speech.gate_open:
         step.do(FlushStt(step.at), Gate("close"))
-    elif state.user == "tentative":
+        step.speech(ended=step.at)
+    else:
         step.do(Gate("cancel"))
-    if state.user in ("tentative", "speaking"):
-        step.move_user("hush")
+    step.move_user("hush")
     step.speech(start=None, gate_open=False)
+    feed_barge_in(step, bargein.Misfire(step.at))
+
+
+def open_gate(step: Step) -> None:
+    """The recogniser gets the utterance from its first sample on."""
+    if not step.state.speech.gate_open:
+        step.speech(gate_open=True)
+        step.do(Gate("open", step.state.speech.start))

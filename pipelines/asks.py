@@ -8,26 +8,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..media.turns import bargein
 from .answer import (
     cut_reply,
     end_narration,
+    feed_barge_in,
     has_floor,
     hush_user,
     start_reply,
 )
-from .holds import begin_hold, drop
+from .holds import begin_hold, drop, drop_unclaimed, end_now, try_commit
 from .state import Queued, Step, TalkButton, samples
 from .vocabulary import (
     AddContext,
     AnswerClient,
     Asked,
     Complete,
-    FlushStt,
     LineMoved,
     Microphone,
     Muted,
+    SettleStt,
     Slots,
     Talk,
+    TellTurn,
     Woken,
 )
 
@@ -59,10 +62,10 @@ def _say(step: Step, event: Asked) -> None:
     if not event.text.strip():
         step.do(Complete(event.command))
         return
-    if has_floor(step):
-        cut_reply(step, "command", tools=False)
+    _take_floor(step)
     turn = step.state.turns + 1
     step.put(turns=turn)
+    step.do(TellTurn("committed", "typed", event.text, turn))
     start_reply(step, "typed", event.text, turn=turn, command=event.command)
 
 
@@ -72,7 +75,16 @@ def interrupt(step: Step, reason: str) -> None:
     waiting = [item for item in step.state.queued if item.kind == "narrate"]
     step.put(queued=tuple(item for item in step.state.queued if item.kind != "narrate"))
     step.do(*(Complete(item.command) for item in waiting))
-    cut_reply(step, reason, tools=True)
+    if step.state.reply is not None:
+        cut_reply(step, reason, tools=True)
+        drop_unclaimed(step)
+
+
+def _take_floor(step: Step) -> None:
+    """The person takes the floor by hand: the answer ends, and so do words nobody claimed."""
+    if has_floor(step):
+        cut_reply(step, "command", tools=False)
+        drop_unclaimed(step)
 
 
 def _commit_now(step: Step, command: int) -> None:
@@ -86,20 +98,14 @@ def _commit_now(step: Step, command: int) -> None:
         step.do(Complete(command))
         return
     step.put(committing=command)
-    if state.user in ("speaking", "tentative"):
-        # The detector still hears voice; its own end finds the turn gone and is ignored.
-        step.put(user="silent", speech=replace(state.speech, start=None))
     if has_floor(step):
         cut_reply(step, "command", tools=False)
-    if step.state.user == "silent":
-        step.move_user("words")
-    anchor = state.hold.anchor if state.hold is not None else step.at
-    if state.hold is not None:
-        step.put(hold=replace(state.hold, forced="commit"))
-        if state.hold.awaiting_since is None and not state.transcript.text:
-            drop(step, "no_words")
+    if state.hold is None or state.user == "tentative":
+        # Where the detector still hears voice, its own end finds the turn gone and is ignored.
+        end_now(step, "commit")
     else:
-        begin_hold(step, anchor, forced="commit")
+        step.put(hold=replace(state.hold, forced="commit"))
+    try_commit(step)
 
 
 def _client_barge_in(step: Step, event: Asked) -> None:
@@ -124,17 +130,21 @@ def _microphone(step: Step, on: bool) -> None:
         return
     if not on:
         _end_speech(step)
+    _set_microphone(step, on)
+
+
+def _set_microphone(step: Step, on: bool) -> None:
     step.put(muted=not on)
     step.do(Microphone(on))
 
 
 def _end_speech(step: Step) -> None:
     """Closing the microphone ends what is being said."""
-    state = step.state
-    if state.user == "speaking" and state.speech.gate_open:
+    if step.state.user == "speaking" and step.state.speech.gate_open:
         step.move_user("end")
         step.speech(start=None, ended=step.at)
         begin_hold(step, step.at)
+        feed_barge_in(step, bargein.SpeechEnd(step.at, step.at))
     else:
         hush_user(step)
 
@@ -155,14 +165,18 @@ def _talk_down(step: Step, talk: TalkButton) -> None:
     if talk.down_at is not None:
         step.ignore()
         return
-    if has_floor(step):
-        cut_reply(step, "command", tools=False)
+    _take_floor(step)
     # A press while an early release still waits to commit goes on with the same recording.
     was_muted = talk.was_muted if talk.commit_at is not None else step.state.muted
     step.put(talk=TalkButton(step.at, None, was_muted))
     _microphone(step, True)
-    if step.config.turn.manual and step.state.user == "silent":
-        step.speech(start=step.at, turn_start=step.at)
+    if step.config.turn.manual and step.state.user in ("silent", "holding"):
+        # No detector listens, so the button says that somebody speaks. A turn still waiting for
+        # its text waits on, and goes with what is said now.
+        step.move_user("talk")
+        began = step.state.speech.turn_start
+        turn_start = step.at if began is None else began
+        step.speech(start=step.at, turn_start=turn_start, gate_open=True)
 
 
 def _talk_up(step: Step, talk: TalkButton, down_at: int) -> None:
@@ -170,7 +184,8 @@ def _talk_up(step: Step, talk: TalkButton, down_at: int) -> None:
     held_at = down_at + samples(turn.talk_click_ms)
     if step.at < held_at:
         step.put(talk=TalkButton(was_muted=talk.was_muted))
-        _discard(step)
+        if turn.manual:
+            _discard(step)
         _microphone(step, talk.was_muted)
         return
     due = max(step.at, held_at + samples(turn.talk_minimum_ms))
@@ -184,23 +199,24 @@ def tend_talk(step: Step) -> None:
     if talk.commit_at is None or step.at < talk.commit_at:
         return
     step.put(talk=TalkButton(was_muted=talk.was_muted))
-    if step.state.user in ("tentative", "speaking"):
-        step.put(user="silent")
-    if step.state.user == "silent":
-        step.move_user("words")
-    step.speech(start=None, ended=step.at)
-    begin_hold(step, step.at, forced="talk")
-    step.put(muted=True)
-    step.do(Microphone(on=False))
+    end_now(step, "talk")
+    # A detector that listens goes on after it, where it was listening before.
+    _set_microphone(step, not (talk.was_muted or step.config.turn.manual))
 
 
 def _discard(step: Step) -> None:
     """A click was no speech: what the recogniser got meanwhile is nobody's turn."""
-    if step.state.user in ("tentative", "speaking"):
+    step.speech(start=None, gate_open=False)
+    if step.state.hold is not None:
+        step.move_user("over")
+        return
+    if step.state.user == "speaking":
         step.move_user("hush")
-    step.speech(start=None, turn_start=None, gate_open=False)
-    step.do(FlushStt(step.at))
-    drop(step, "click")
+    step.speech(turn_start=None)
+    if step.state.transcript.text:
+        drop(step, "click")
+    step.do(SettleStt(step.at))
+    step.put(transcript=step.state.transcript.settle(step.at, step.at))
 
 
 # ---- line, slots, wakes
@@ -213,11 +229,11 @@ def on_line(step: Step, event: LineMoved) -> None:
     if event.state == "closed":
         interrupt(step, "closed")
         hush_user(step)
+        if step.state.hold is not None or step.state.transcript.pieces:
+            drop(step, "closed")
         waiting = step.state.queued
-        step.put(queued=(), hold=None)
+        step.put(queued=(), woken=False)
         step.do(*(Complete(item.command) for item in waiting))
-        if step.state.committing is not None:
-            step.do(Complete(step.state.committing))
 
 
 def on_slots(step: Step, event: Slots) -> None:

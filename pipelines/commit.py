@@ -43,6 +43,11 @@ class TurnConfig:
     deaf_ms: int = 10_000
     deaf_again_ms: int = 5_000
     quiet_ms: int = 700
+    lost_voice_ms: int = 1_500
+    """A voice the detector neither hears nor ends for this long is over."""
+    long_voice_ms: int = 8_000
+    """A voice this long is asked about while it lasts, and holds nothing up if it has no words."""
+    long_again_ms: int = 2_000
     talk_click_ms: int = 300
     talk_minimum_ms: int = 350
     near_field: NearFieldConfig = NearFieldConfig()

@@ -22,31 +22,37 @@ LINE: Mapping[LineFloor, Mapping[str, LineFloor]] = {
 }
 
 USER: Mapping[UserFloor, Mapping[str, UserFloor]] = {
-    "silent": {"start": "tentative", "words": "holding"},
+    "silent": {"start": "tentative", "words": "holding", "talk": "speaking"},
     "tentative": {
         "confirmed": "speaking",
         "misfire": "silent",
         "misfire, turn pending": "holding",
+        "over": "holding",
         "hush": "silent",
     },
     "speaking": {
         "end": "holding",
+        "over": "holding",
         "echo": "silent",
         "hush": "silent",
     },
     "holding": {
         "start": "tentative",
+        "talk": "speaking",
         "committed": "silent",
         "dropped": "silent",
         "hush": "silent",
     },
 }
-"""`hush`: the microphone closed or the call moved on, so whatever was being said is over."""
+"""`words`: text came of a voice that is over already. `talk`: the button is down and no detector
+listens. `over`: by command. `hush`: the microphone closed or the call moved on, so whatever was
+being said is over."""
 
 AGENT: Mapping[AgentFloor, Mapping[str, AgentFloor]] = {
     "idle": {"reply": "thinking", "narrate": "narrating"},
     "thinking": {
         "sounded": "speaking",
+        "sounded, withheld": "paused",
         "answered": "idle",
         "cut": "idle",
         "narrate": "narrating",
@@ -57,10 +63,16 @@ AGENT: Mapping[AgentFloor, Mapping[str, AgentFloor]] = {
         "pause": "paused",
         "cut": "idle",
     },
-    "paused": {"resume": "speaking", "cut": "idle", "answered": "idle"},
+    "paused": {
+        "resume": "speaking",
+        "silenced": "thinking",
+        "cut": "idle",
+        "answered": "idle",
+    },
     "narrating": {
         "narrated": "idle",
         "narrated, reply open": "thinking",
+        "narrated, reply audible": "speaking",
         "cut": "idle",
     },
 }

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..media.turns import bargein
 from ..media.turns.nearfield import judge
-from .answer import has_floor, start_reply
+from ..media.turns.words import same_words
+from .answer import cut_reply, free, has_floor, open_gate, start_reply
+from .attribution import TAIL_MS, commit_of
 from .commit import RATE, Answer, hold_for
 from .detectors.port import Decision
-from .state import Committed, Holding, Speech, Step, samples
+from .state import Holding, Speech, Step, samples
 from .vocabulary import (
     AskDetector,
+    AskStt,
     Complete,
     FlushStt,
     Gate,
@@ -30,7 +34,7 @@ from .vocabulary import (
 def begin_hold(step: Step, anchor: int, *, forced: str = "", final_known: bool = False) -> None:
     """Speech ended at `anchor`: ask for what is missing and wait as long as the text wants."""
     text = step.state.transcript.text
-    wanted = not final_known and (not step.config.continuous or not text)
+    wanted = not final_known and (bool(forced) or not step.config.continuous or not text)
     query = step.state.queries + 1
     step.put(
         queries=query,
@@ -43,6 +47,7 @@ def begin_hold(step: Step, anchor: int, *, forced: str = "", final_known: bool =
             answered_at=None if step.config.detector else step.at,
             answer=None if step.config.detector else Answer(text, None),
             awaiting_since=step.at if wanted else None,
+            awaiting_end=anchor,
             text_at=step.state.transcript.changed_at,
             forced=forced,
         ),
@@ -55,16 +60,35 @@ def begin_hold(step: Step, anchor: int, *, forced: str = "", final_known: bool =
         step.do(AskDetector(query, text, anchor, again=False))
 
 
-def final_came(step: Step) -> None:
+def end_now(step: Step, forced: str) -> None:
+    """The turn is over by command, whatever the detector hears: all that was said is wanted."""
+    if step.state.user == "tentative":
+        # Not confirmed, so the gate holds it; the person says that it was speech.
+        open_gate(step)
+    step.move_user("words" if step.state.user == "silent" else "over")
+    step.speech(start=None, ended=step.at)
+    begin_hold(step, step.at, forced=forced)
+
+
+def final_came(step: Step, end: int) -> None:
+    """A final for audio up to `end` came: is it the one the turn waits for?"""
     hold = step.state.hold
     if hold is None or hold.awaiting_since is None:
         return
+    whole = end >= hold.awaiting_end - samples(TAIL_MS)
+    if not whole and not (step.config.continuous and step.state.transcript.text):
+        return
     hold = replace(hold, awaiting_since=None, text_at=step.at)
     step.put(hold=hold)
-    text = step.state.transcript.text
-    judged_blind = hold.answer is not None and _judged(hold.answer) and not hold.asked_text
-    if text and judged_blind and not hold.forced:
-        # A detector that reads had nothing to read yet.
+    ask_anew(step)
+
+
+def ask_anew(step: Step) -> None:
+    """The text grew while the turn is held: a detector that reads gets to read it."""
+    hold = step.state.hold
+    if hold is None or hold.forced or hold.answer is None or not _judged(hold.answer):
+        return
+    if not same_words(hold.asked_text, step.state.transcript.text):
         _ask_again(step, hold, again=hold.again)
 
 
@@ -115,28 +139,44 @@ def tend_hold(step: Step) -> None:
         step.at - hold.awaiting_since >= samples(turn.final_timeout_ms)
     )
     if late:
-        step.put(hold=replace(hold, awaiting_since=None, text_at=step.at))
         step.do(TellMetric("stt_final_timeout", 1.0))
+        if not step.state.transcript.text and step.state.user == "holding":
+            drop(step, "final_timeout")
+            return
+        step.put(hold=replace(hold, awaiting_since=None, text_at=step.at))
     try_commit(step)
+
+
+def ask_long_voice(step: Step) -> None:
+    """A recogniser that speaks only when asked is asked about a voice that does not end."""
+    turn, speech = step.config.turn, step.state.speech
+    if step.config.continuous or turn.manual or speech.start is None or has_floor(step):
+        return
+    long = step.at - speech.start >= samples(turn.long_voice_ms)
+    if long and step.at - speech.asked_at >= samples(turn.long_again_ms):
+        open_gate(step)
+        step.speech(asked_at=step.at)
+        step.do(AskStt(step.at))
 
 
 def stable(step: Step) -> None:
     """Path 2: the detector hears voice, the recogniser hears nothing new."""
     turn, state = step.config.turn, step.state
-    if not step.config.continuous or state.user != "speaking" or has_floor(step):
-        # A recogniser that answers only when asked has nothing new to say by itself.
+    if state.user != "speaking" or has_floor(step) or turn.manual:
         return
-    still = step.at - state.transcript.changed_at
-    asked = state.stable_asked_at
-    due = samples(turn.stable_ms if asked < state.transcript.changed_at else turn.stable_again_ms)
-    since = still if asked < state.transcript.changed_at else step.at - asked
-    if since >= due:
-        query = state.queries + 1
-        step.put(queries=query, stable_asked_at=step.at)
-        if step.config.detector:
-            step.do(AskDetector(query, state.transcript.text, step.at, again=False))
-        else:
-            _judge_stable(step, None)
+    # A recogniser that answers only when asked has nothing new to say by itself.
+    known_at = step.at if step.config.continuous else state.speech.reported_at
+    changed_at, asked = state.transcript.changed_at, state.stable_asked_at
+    if known_at - changed_at < samples(turn.stable_ms):
+        return
+    if asked >= changed_at and step.at - asked < samples(turn.stable_again_ms):
+        return
+    query = state.queries + 1
+    step.put(queries=query, stable_asked_at=step.at)
+    if step.config.detector:
+        step.do(AskDetector(query, state.transcript.text, step.at, again=False))
+    else:
+        _judge_stable(step, None)
 
 
 def _judge_stable(step: Step, decision: Decision | None) -> None:
@@ -152,13 +192,15 @@ def _judge_stable(step: Step, decision: Decision | None) -> None:
 def sweep(step: Step) -> None:
     """Path 3: text that no boundary ended."""
     turn, state = step.config.turn, step.state
-    if state.user != "silent" or has_floor(step) or state.muted:
+    if state.user != "silent" or has_floor(step) or turn.manual:
         return
     if step.at - state.swept_at < samples(turn.sweep_ms):
         return
     step.put(swept_at=step.at)
     if step.at - state.transcript.changed_at >= samples(turn.sweep_still_ms):
-        _commit(step, "sweep", Decision(turn.sweep_still_ms, "sweep"), step.at, None)
+        end = state.transcript.end
+        decision = Decision(turn.sweep_still_ms, "sweep")
+        _commit(step, "sweep", decision, step.at if end is None else end, None)
 
 
 def _decide(step: Step, answer: Answer, waited: int) -> Decision:
@@ -176,21 +218,31 @@ def try_commit(step: Step) -> None:
     state, hold = step.state, step.state.hold
     if hold is None or state.user != "holding" or hold.awaiting_since is not None:
         return
-    if has_floor(step):
-        if state.barge.stage == "idle":
+    text = state.transcript.text
+    if has_floor(step) and not (text and _claims(step, hold)):
+        if state.barge.stage == "idle" or state.agent == "thinking":
             # The answer went on over it: a sign of listening, or no words at all (row 28).
-            drop(step, "backchannel" if state.transcript.text else "no_words")
+            drop(step, "backchannel" if text else "no_words")
         return
-    if not state.transcript.text:
+    if not text:
         drop(step, "no_words")
-        return
-    if hold.forced:
+    elif hold.forced:
         _commit(step, hold.forced, Decision(0, hold.forced), hold.anchor, hold)
-        return
-    if hold.answer is None:
-        return
+    elif hold.answer is not None:
+        _weigh(step, hold, hold.answer)
+
+
+def _claims(step: Step, hold: Holding) -> bool:
+    """Whether a held turn takes the floor whatever its words: the person said so, or it began
+    before the answer was asked for and so is no reaction to it."""
+    reply, start = step.state.reply, step.state.speech.turn_start
+    began = hold.anchor if start is None else start
+    return bool(hold.forced) or (reply is not None and began < reply.asked_at)
+
+
+def _weigh(step: Step, hold: Holding, answer: Answer) -> None:
     waited = step.at - hold.anchor
-    decided = _decide(step, hold.answer, waited)
+    decided = _decide(step, answer, waited)
     again = decided.ask_again_ms
     if waited >= samples(decided.hold_ms):
         _commit(step, decided.reason, decided, hold.anchor, hold)
@@ -204,30 +256,29 @@ def _commit(step: Step, reason: str, hold: Decision, end: int, held: Holding | N
     if refusal is not None:
         drop(step, refusal)
         return
-    state, speech = step.state, step.state.speech
-    transcript = state.transcript
+    if has_floor(step):
+        cut_reply(step, "words", tools=False)
+    state, transcript = step.state, step.state.transcript
     turn = state.turns + 1
     finished = max(end, transcript.end or end)
-    start = speech.turn_start if speech.turn_start is not None else transcript.start
-    confirming = step.config.continuous and any(not piece.final for piece in transcript.pieces)
-    step.do(
-        TellTurn(
-            "committed",
-            reason,
-            transcript.text,
-            turn,
-            hold_ms=hold.hold_ms,
-            p=hold.p,
-            start=start,
-            end=end,
-            timing=None if held is None else _timing(step, held, hold),
-        )
-    )
-    step.put(turns=turn, committed=Committed(turn, transcript.text, finished, confirming))
-    if confirming:
+    start = _turn_start(step, end)
+    timing = None if held is None else _timing(step, held, hold)
+    told = TellTurn("committed", reason, transcript.text, turn, hold.hold_ms, hold.p, start, end)
+    step.do(replace(told, timing=timing))
+    committed = commit_of(turn, transcript, start, finished, open=step.config.continuous)
+    step.put(turns=turn, committed=committed)
+    if committed.confirming:
         step.do(FlushStt(finished))
     _close_turn(step, finished, "committed")
     start_reply(step, "speech", transcript.text, turn=turn, start=start, end=end)
+
+
+def _turn_start(step: Step, end: int) -> int:
+    """Where the turn began: with its voice, else with its words, never before the turn before."""
+    voice, text = step.state.speech.turn_start, step.state.transcript.start
+    start = voice if voice is not None else text if text is not None else end
+    before = step.state.committed
+    return min(end, start if before is None else max(start, before.end))
 
 
 def _timing(step: Step, held: Holding, hold: Decision) -> Timing:
@@ -257,18 +308,46 @@ def _refusal(step: Step, end: int) -> str | None:
 def drop(step: Step, reason: str) -> None:
     """This was no turn: forget it, and say why (every drop is told)."""
     state = step.state
-    end = state.transcript.end or (state.hold.anchor if state.hold is not None else step.at)
-    step.do(TellTurn("dropped", reason, state.transcript.text))
-    _close_turn(step, end, "dropped")
+    text, heard_to = state.transcript.text, state.transcript.end
+    step.do(TellTurn("dropped", reason, text))
+    if reason in UNHEARD and state.hold is not None:
+        # Nobody heard a word of it; if words come after all they are a turn (field fault 12).
+        step.put(lost=state.hold.awaiting_end)
+        if reason != "final_timeout":
+            step.do(SettleStt(state.hold.awaiting_end))
+        _clear_turn(step, state.transcript.settled, "dropped")
+    else:
+        anchor = step.at if state.hold is None else state.hold.anchor
+        _close_turn(step, anchor if heard_to is None else heard_to, "dropped")
+    if step.state.user == "silent" and has_floor(step):
+        # What paused the answer is decided; nothing else would let it go.
+        step.put(barge=bargein.BargeIn())
+        free(step, "backchannel" if text else "wordless")
+
+
+def drop_unclaimed(step: Step) -> None:
+    """Words reported while the agent spoke, of a voice that never interrupted it, are nobody's
+    turn once it is done (spec/voice 5.2)."""
+    state = step.state
+    if state.user == "silent" and state.transcript.pieces:
+        drop(step, "unclaimed")
+
+
+UNHEARD = ("no_words", "final_timeout")
 
 
 def _close_turn(step: Step, end: int, trigger: str) -> None:
+    step.do(SettleStt(end))
+    step.put(lost=None)
+    _clear_turn(step, end, trigger)
+
+
+def _clear_turn(step: Step, end: int, trigger: str) -> None:
     state = step.state
     if state.user == "holding":
         step.move_user(trigger)
     if state.committing is not None:
         step.do(Complete(state.committing))
-    step.do(SettleStt(end))
     step.put(
         hold=None,
         committing=None,
@@ -276,8 +355,8 @@ def _close_turn(step: Step, end: int, trigger: str) -> None:
         transcript=state.transcript.settle(end, step.at),
         quiet_since=step.at,
     )
+    speech = step.state.speech
     if step.state.user == "silent":
-        speech = step.state.speech
         step.put(
             speech=Speech(
                 voiced_at=speech.voiced_at,
@@ -285,5 +364,9 @@ def _close_turn(step: Step, end: int, trigger: str) -> None:
                 reset_at=speech.reset_at,
                 ended=speech.ended,
                 words_at=speech.words_at,
+                reported_at=speech.reported_at,
             )
         )
+    else:
+        # Still heard: what is said from here on is the next turn, and a reaction to the answer.
+        step.speech(start=end, turn_start=end, onset_at=end, peak=0.0)

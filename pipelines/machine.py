@@ -14,11 +14,12 @@ from typing import assert_never
 from .answer import on_answered, on_narrated, on_silenced, on_sounded, take_queued
 from .asks import on_asked, on_line, on_muted, on_slots, on_talk, on_woken, tend_talk
 from .endpoint import on_tick, on_voice, on_words
-from .holds import drop, on_verdict
+from .holds import drop_unclaimed, on_verdict
 from .state import MachineConfig, State, Step, initial
 from .vocabulary import (
     Answered,
     Asked,
+    Complete,
     Effect,
     LineMoved,
     Muted,
@@ -42,9 +43,12 @@ def step(state: State, event: TurnEvent, config: MachineConfig) -> tuple[State, 
     """The state after `event`, and what is to be done about it, in order. Never raises for any
     event in any state; once the line is closed nothing has an effect but completing commands."""
     move = Step(state, config, event.at)
-    if state.line == "closed" and not isinstance(event, Asked | Muted | Talk):
-        move.ignore()
-        return move.state, ()
+    if state.line == "closed":
+        if isinstance(event, Asked | Muted | Talk):
+            move.do(Complete(event.command))
+        else:
+            move.ignore()
+        return move.state, tuple(move.effects)
     _dispatch(move, event)
     take_queued(move)
     move.tell_mode()
@@ -94,8 +98,8 @@ def _dispatch_answer(
         case Silenced():
             on_silenced(move, event)
         case Answered():
-            on_answered(move, event)
-            _drop_unclaimed(move)
+            if on_answered(move, event):
+                drop_unclaimed(move)
         case Narrated():
             on_narrated(move, event)
         case Asked():
@@ -118,11 +122,3 @@ def _dispatch_line(move: Step, event: Muted | Talk | Woken | Slots | LineMoved) 
             on_line(move, event)
         case _:
             assert_never(event)
-
-
-def _drop_unclaimed(move: Step) -> None:
-    """Words reported while the agent spoke, of a voice that never interrupted it, are nobody's
-    turn once it is done (spec/voice 5.2)."""
-    state = move.state
-    if state.reply is None and state.user == "silent" and state.transcript.pieces:
-        drop(move, "unclaimed")

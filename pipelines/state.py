@@ -25,9 +25,14 @@ class MachineConfig:
     barge_in: BargeInConfig = BargeInConfig()
     continuous: bool = False
     gating: bool = True
-    """Whether a speech gate stands before a recogniser that is not continuous."""
+    """Whether a speech gate may stand before the recogniser."""
     detector: bool = True
     """Whether a turn detector answers queries; without one the tiers decide at once."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether a speech gate stands: never before a recogniser that wants all audio."""
+        return self.gating and not self.continuous
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,11 @@ class Speech:
     reset_at: int = -(10**9)
     """When a deaf detector was last reset."""
     gate_open: bool = False
-    """Whether the recogniser is being given audio (gated recognisers only)."""
+    """Whether the recogniser is being given this utterance."""
+    reported_at: int = 0
+    """When the recogniser last reported."""
+    asked_at: int = 0
+    """When it was last asked about a voice that goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class Holding:
     again: bool = False
     awaiting_since: int | None = None
     """The recogniser owes a final text since then; None when it owes nothing."""
+    awaiting_end: int = 0
+    """That text is about audio up to here."""
     text_at: int = 0
     """When the text was last extended."""
     forced: str = ""
@@ -81,13 +92,19 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The user turn last handed to the agent. `confirming`: it was sent from a partial, and the
-    recogniser's final for it is still to come."""
+    """The user turn last handed to the agent, of audio [start, end). `confirming`: its words from
+    `open_from` on were a partial, and the recogniser's final for them is still to come."""
 
     turn: int
     text: str
+    start: int
     end: int
-    confirming: bool
+    confirming: bool = False
+    open_from: int = 0
+    sure: str = ""
+    """Its words before `open_from`."""
+    unsure: str = ""
+    """Its words from `open_from` on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +114,12 @@ class Reply:
     gen: int
     turn: int | None
     command: int | None = None
+    asked_at: int = 0
+    """When it was asked for: a voice that ended before is no reaction to it."""
     withheld: bool = False
     """Paused before its first sound, because the user began to speak."""
+    audible: bool = False
+    """It sounds under a narration that is not over yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +159,9 @@ class State:
     hold: Holding | None = None
     barge: BargeIn = BargeIn()
     committed: Committed | None = None
+    lost: int | None = None
+    """Where the audio ends of a turn that was dropped because no words came for it: words that
+    come late re-open it (field fault 12)."""
     near: NearField = NearField()
     pauses: PauseEma = PauseEma()
     reply: Reply | None = None

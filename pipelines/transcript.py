@@ -55,6 +55,10 @@ class Transcript:
         changed = words(after.text) != words(self.text)
         return replace(after, changed_at=at) if changed else after
 
+    def forget(self, start: int) -> Transcript:
+        """What was heard from `start` on was nobody's."""
+        return replace(self, pieces=tuple(old for old in self.pieces if old.end <= start))
+
     def settle(self, end: int, at: int) -> Transcript:
         """Everything that began before `end` is done with."""
         kept = tuple(piece for piece in self.pieces if piece.start >= end)
