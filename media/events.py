@@ -208,7 +208,7 @@ class CallEnded(CallEvent):
 def to_line(at: int, event: CallEvent) -> dict[str, object]:
     """The JSONL object of `event` emitted at input sample `at` (CONTRACTS A). Fields that are
     None are left out."""
-    line: dict[str, object] = {"t": round(at / RATE, 5), "at": at, "type": event.type}
+    line: dict[str, object] = {"t": at / RATE, "at": at, "type": event.type}
     for item in fields(event):
         value = getattr(event, item.name)
         if value is None:

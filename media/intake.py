@@ -110,7 +110,8 @@ class Intake:
     def fill(self, now: float) -> Iterator[AudioFrame]:
         """Silence up to the clock, if the stream is broken at `now`."""
         due = self.fill_due()
-        if due is None or now < due:
+        # A timer may fire a hair before the time it was set to.
+        if due is None or now < due - 0.001:
             return
         while self.at + self._frame <= self._clock(now):
             self._debt += self._frame

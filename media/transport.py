@@ -58,7 +58,12 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The peer's word that playback epoch `epoch` ended, or stands, at output sample `pos`."""
+    """The peer's word that playback epoch `epoch`, closed by a `clear()`, ended at output `pos`.
+
+    Only for `clock="estimate"`, at most once per epoch. If it is the epoch closed last, the
+    transport counts on from `pos` from here on: `played()` moves by the difference to what
+    `clear()` returned, in the same step of the loop in which `receive` yields this.
+    """
 
     pos: int
     epoch: int
@@ -115,7 +120,7 @@ class CallTransport(Protocol):
         ...
 
     def played(self) -> int:
-        """Output samples played so far. Monotone."""
+        """Output samples played so far. Monotone, but for the step of a `Played` correction."""
         ...
 
     async def send_data(self, message: Mapping[str, object]) -> None:
