@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -196,9 +196,8 @@ def _brain(
         jobs=jobs,
         survivors=survivors,
     )
-    machine = MachineConfig(
-        turn=config.turn, barge_in=config.barge_in, continuous=speech.continuous
-    )
+    barge_in = replace(config.barge_in, by_request=not speech.continuous)
+    machine = MachineConfig(turn=config.turn, barge_in=barge_in, continuous=speech.continuous)
     return VoicePipeline(parts, machine, record=how.record)
 
 

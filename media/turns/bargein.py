@@ -31,6 +31,12 @@ ResumeReason = Literal["misfire", "backchannel", "wordless"]
 Stage = Literal["idle", "paused", "watching"]
 
 
+_POSITIVE = (
+    *("rate", "wordless_ms", "report_ms", "ask_ms", "longest_ms"),
+    *("request_wordless_ms", "request_report_ms"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BargeInConfig:
     """Numbers of CONTRACTS E. Raises MediaValueError for a value that is not positive."""
@@ -45,10 +51,17 @@ class BargeInConfig:
     longest_ms: int = 3_000
     """No pause outlasts this without a reason to cut: a detector that never ends a voice, or a
     caller who only hums, must not silence the agent for ever."""
+    by_request: bool = False
+    """The recogniser reports only when asked, each time later by its inference. The line is silent
+    meanwhile, so waiting for words costs the caller nothing, and a cut without words would leave
+    both sides silent: voice alone cuts only while it goes on, by the two numbers below, and a
+    voice that ended without words never does (docs/decisions/0006)."""
+    request_wordless_ms: int = 1_000
+    request_report_ms: int = 1_500
     lexicon: Lexicon = ENGLISH
 
     def __post_init__(self) -> None:
-        for name in ("rate", "wordless_ms", "report_ms", "ask_ms", "longest_ms"):
+        for name in _POSITIVE:
             if getattr(self, name) <= 0:
                 raise MediaValueError(name, str(getattr(self, name)), "use a number above 0")
 
@@ -237,6 +250,8 @@ def _report(state: BargeIn, fact: Report, config: BargeInConfig, guard: _Guard) 
         heard = replace(state, text=fact.text)
         return _end_as_backchannel(heard) if heard.ended else (heard, ())
     reached = max(fact.at, state.wordless_to or 0)
+    if config.by_request and state.ended and reached >= state.voiced_to:
+        return _no_speech(state)
     return _weigh(replace(state, wordless_to=reached), fact.at, config, guard)
 
 
@@ -289,13 +304,22 @@ def _let_go(state: BargeIn) -> Step:
 
 
 def _wordless(state: BargeIn, at: int, config: BargeInConfig) -> bool:
-    """Voice >= 250 ms that a report called wordless, or that no report explained in 500 ms."""
+    """Voice >= 250 ms that a report called wordless, or that no report explained in 500 ms.
+
+    By request: 1,000 ms and 1,500 ms, of a voice that goes on.
+    """
     if state.text or not _enough_voice(state, config):
         return False
-    limit = state.start + config.samples(config.wordless_ms)
+    if config.by_request:
+        wordless_ms, report_ms = config.request_wordless_ms, config.request_report_ms
+        if state.ended or state.voiced_to - state.start < config.samples(wordless_ms):
+            return False
+    else:
+        wordless_ms, report_ms = config.wordless_ms, config.report_ms
+    limit = state.start + config.samples(wordless_ms)
     if state.wordless_to is not None and state.wordless_to >= limit:
         return True
-    return at >= state.start + config.samples(config.report_ms)
+    return at >= state.start + config.samples(report_ms)
 
 
 def _enough_voice(state: BargeIn, config: BargeInConfig) -> bool:

@@ -226,3 +226,49 @@ def test_in_any_order_pauses_are_ended_once_and_blanks_never_cut_protected_sound
 def test_bad_config_names_the_field() -> None:
     with pytest.raises(MediaValueError, match="wordless_ms"):
         BargeInConfig(wordless_ms=0)
+
+
+# ---- a recogniser that reports only when asked (docs/decisions/0006)
+
+BY_REQUEST = BargeInConfig(by_request=True)
+
+
+def run_by_request(*facts: Fact) -> list[Effect]:
+    """As `run`, with a recogniser that answers late and only when asked."""
+    state = BargeIn()
+    effects: list[Effect] = []
+    for fact in facts:
+        state, new = step(state, fact, BY_REQUEST)
+        effects += [effect for effect in new if not isinstance(effect, Ask)]
+    return effects
+
+
+def test_by_request_a_wordless_voice_that_ended_resumes() -> None:
+    cough = (onset(), Confirmed(ms(256)), Report("", ms(250)), SpeechEnd(ms(640), ms(448)))
+    assert run_by_request(*cough) == [Pause()]
+    assert run_by_request(*cough, Report("", ms(448))) == [Pause(), Resume("misfire")]
+
+
+def test_by_request_the_first_answer_may_take_its_time() -> None:
+    facts = (onset(), Confirmed(ms(256)), Tick(ms(700), ms(700)))
+    assert run_by_request(*facts) == [Pause()]
+    assert run_by_request(*facts, Report("Wait", ms(250))) == [Pause(), Cut("stop_word")]
+
+
+@pytest.mark.parametrize(("voice", "effects"), [(999, []), (1001, [Cut("wordless")])])
+def test_by_request_a_voice_that_goes_on_without_words_cuts(
+    voice: int, effects: list[Effect]
+) -> None:
+    facts = (onset(), Confirmed(ms(256)), Tick(ms(voice), ms(voice)), Report("", ms(voice)))
+    assert run_by_request(*facts) == [Pause(), *effects]
+
+
+def test_by_request_a_silent_recogniser_leaves_it_to_the_voice() -> None:
+    facts = (onset(), Confirmed(ms(256)), Tick(ms(1499), ms(1499)))
+    assert run_by_request(*facts) == [Pause()]
+    assert run_by_request(*facts, Tick(ms(1500), ms(1500))) == [Pause(), Cut("wordless")]
+
+
+def test_by_request_words_after_the_voice_ended_still_cut() -> None:
+    facts = (onset(), Confirmed(ms(256)), SpeechEnd(ms(640), ms(448)), Report("stop", ms(448)))
+    assert run_by_request(*facts) == [Pause(), Cut("stop_word")]
