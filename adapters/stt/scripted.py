@@ -186,7 +186,7 @@ class ScriptedStt:
             if before <= at < until:
                 self._answers.later(0, problem)
         closed_at = self._faults.closed_at
-        if closed_at is not None and closed_at < until:
+        if closed_at is not None and before <= closed_at < until:
             self._answers.last(Closed("the script closed the recogniser"))
 
     def _report_words(self, before: int, until: int) -> None:
