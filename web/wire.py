@@ -96,6 +96,20 @@ def error(code: str, message: str, field: str | None = None) -> ServerMessage:
     return found if field is None else found | {"field": field}
 
 
+@dataclass(slots=True)
+class _Answer:
+    """The answer that runs: its text so far, and whether it sounds."""
+
+    turn: int | None = None
+    sounds: bool = False
+    text: str = ""
+
+    def speech(self, sent: int) -> list[ServerMessage]:
+        if not self.sounds or not self.text.strip():
+            return []
+        return [{"t": "speech", "turnId": self.turn, "text": self.text, "pos": sent}]
+
+
 class ServerWire:
     """Call events -> server messages, for all sockets of one call.
 
@@ -108,8 +122,7 @@ class ServerWire:
         self._muted = False
         self._slots: dict[str, ServerMessage] = {}
         self._barge_in = False
-        self._answering: int | None = None
-        self._answers = False
+        self._answer = _Answer()
 
     def snapshot(self) -> list[ServerMessage]:
         """What a client that was just attached is told after `ready`."""
@@ -131,10 +144,10 @@ class ServerWire:
         return [{"t": "resume"}] if owed else []
 
     def words(self, text: str, sent: int) -> list[ServerMessage]:
-        """The running answer's text so far; nothing when no answer runs."""
-        if not self._answers or not text.strip():
-            return []
-        return [{"t": "speech", "turnId": self._answering, "text": text, "pos": sent}]
+        """The running answer's text so far; held back until the answer sounds, so that a page
+        never shows words that a caller who went on talking will not hear."""
+        self._answer.text = text
+        return self._answer.speech(sent)
 
     def encode(self, at: int, event: CallEvent, sent: int) -> list[ServerMessage]:
         """The messages that tell a client about `event`, emitted at input sample `at`; `sent` is
@@ -168,10 +181,13 @@ class ServerWire:
 
     def _response(self, event: Response, sent: int) -> list[ServerMessage]:
         if event.event == "started":
-            self._answering, self._answers = event.turn, True
-        if event.event in ("started", "audio"):
+            self._answer = _Answer(event.turn)
             return []
-        self._answers = False
+        if event.event == "audio":
+            self._answer.sounds = True
+            return self._answer.speech(sent)
+        if event.turn == self._answer.turn:
+            self._answer = _Answer()
         return [{"t": "speech_end", "turnId": event.turn, "pos": sent}]
 
     def _slot(self, at: int, event: Slot | SlotRemoved) -> ServerMessage:

@@ -163,10 +163,17 @@ def test_voice_row_029_a_barge_in_that_changed_nothing_is_answered_by_resume() -
     assert server.barge_in_settled() == []
 
 
-def test_a_growing_answer_is_shown_while_it_runs() -> None:
+def test_a_growing_answer_is_shown_from_its_first_sound_to_its_end() -> None:
     server = wire.ServerWire()
-    assert server.words("Hel", 0) == []
+    assert server.words("stray", 0) == []
     server.encode(0, Response(event="started", turn=2), 0)
-    assert server.words("Hello", 9) == [{"t": "speech", "turnId": 2, "text": "Hello", "pos": 9}]
-    server.encode(0, Response(event="ended", turn=2), 0)
-    assert server.words("Hello", 9) == []
+    assert server.words("Hello", 9) == [], "it may be cut before anybody hears it"
+    shown = {"t": "speech", "turnId": 2, "text": "Hello", "pos": 9}
+    assert server.encode(0, Response(event="audio", turn=2), 9)[0] == shown
+    assert server.words("Hello you", 9)[0]["text"] == "Hello you"
+    server.encode(0, Response(event="started", turn=3), 0)
+    server.encode(0, Response(event="cut", turn=2), 0)
+    server.encode(0, Response(event="audio", turn=3), 0)
+    assert server.words("Next", 9)[0]["turnId"] == 3, "the old answer's end does not end the new"
+    server.encode(0, Response(event="ended", turn=3), 0)
+    assert server.words("Next", 9) == []

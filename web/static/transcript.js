@@ -52,6 +52,7 @@ export class Transcript {
   }
 
   heard({ turnId, heard, unheard, interrupted }) {
+    if (!heard.trim() && !this.agents.has(turnId)) return; // nothing of it was ever shown or said
     const bubble = this.agent(turnId);
     bubble.words.replaceChildren(heard);
     if (interrupted && unheard.trim()) {
