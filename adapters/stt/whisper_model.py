@@ -25,6 +25,7 @@ from ...media.errors import MediaValueError
 from ...media.mel import whisper_mel
 from ...media.models import ModelMissing, locate
 from ...media.pcm import Samples, dbfs
+from .hum import is_hum
 
 RATE = 16_000
 LONGEST_S = 30
@@ -70,6 +71,12 @@ _COMMANDS = frozenset({"stop", "wait", "no", "yes"})
 
 _HUMS = frozenset({"mm", "mhm", "mmhm", "mmhmm", "hm", "hmm", "uhhuh"})
 """Kept always: Whisper counts a hum as no speech, and a call must know it from a word."""
+
+HUM = "Mm-hmm."
+"""What a hum is written as, however it was misheard."""
+
+MOST_HUM_WORDS = 2
+"""A hum is misheard as at most this many words."""
 
 _NOISE = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|[♪♫]+")
 _SPECIAL = re.compile(r"<\|[^|]*\|>")
@@ -133,7 +140,10 @@ class WhisperModel:
         heard = self.hypothesis(samples, window)
         if heard.capped and window < LONGEST_S:
             heard = self.hypothesis(samples, LONGEST_S)
-        return accepted(heard)
+        text = accepted(heard)
+        if len(text.split()) <= MOST_HUM_WORDS and _plain(text) not in _COMMANDS:
+            return HUM if is_hum(samples) else text
+        return text
 
     def hypothesis(self, samples: Samples, window_s: int) -> Hypothesis:
         """One greedy pass over a window of `window_s` seconds, unguarded."""
@@ -198,8 +208,8 @@ def sounding_part(samples: Samples) -> Samples:
     """`samples` without quiet beyond `MARGIN` at either end.
 
     The gate sends all audio while the agent speaks, so a short answer may come behind many seconds
-    of room. Quiet means 30 dB below the loudest 100 ms and within 6 dB of the floor. Audio without
-    such a contrast is left whole.
+    of room. Quiet means 35 dB below the loudest 100 ms. Where the room itself is louder than that,
+    or nobody pauses, nothing is left out: a quiet word must not be taken for room.
     """
     size = RATE // 50
     count = len(samples) // size
@@ -208,9 +218,10 @@ def sounding_part(samples: Samples) -> Samples:
     frames = samples[: count * size].reshape(count, size).astype(np.float64)
     power = np.convolve((frames**2).mean(axis=1), np.full(5, 0.2), mode="same")
     floor, loud = float(np.percentile(power, 20)), float(power.max())
-    sounding = np.flatnonzero(power > max(4 * floor, loud / 1_000))
-    if not len(sounding):
+    quiet = loud * 10**-3.5
+    if 2 * floor > quiet:
         return samples
+    sounding = np.flatnonzero(power > quiet)
     start = int(sounding[0]) * size - MARGIN
     return samples[max(0, start) : int(sounding[-1] + 1) * size + MARGIN]
 

@@ -227,8 +227,13 @@ def test_room_around_a_short_word_is_left_out() -> None:
     sound[6 * RATE : 6 * RATE + 5_000] *= 200
     part = sounding_part(sound.astype(np.int16))
     assert 5_000 + 2 * MARGIN <= len(part) <= 5_000 + 2 * MARGIN + 6 * 320
-    noise = sound[: 5 * RATE].astype(np.int16)
-    assert len(sounding_part(noise)) == len(noise)
+    loud_room = np.maximum(sound, 500).astype(np.int16)
+    assert len(sounding_part(loud_room)) == len(loud_room)
+
+
+def test_quiet_words_are_not_taken_for_room() -> None:
+    for item in human_set():
+        assert len(sounding_part(item.pcm)) > 0.85 * len(item.pcm) - MARGIN, item.name
 
 
 @pytest.mark.local_speech
@@ -267,7 +272,7 @@ def test_silence_and_noise_are_blank(model: WhisperModel, level: int) -> None:
 @pytest.mark.local_speech
 @pytest.mark.parametrize("kind", ["cough", "keyboard"])
 def test_noises_are_no_words(model: WhisperModel, kind: str) -> None:
-    found = {v.name: model.transcribe(v.render()) for v in variants(kind)[::8]}  # type: ignore[arg-type]
+    found = {v.name: model.transcribe(v.render()) for v in variants(kind)[::15]}  # type: ignore[arg-type]
     assert not {name: text for name, text in found.items() if text}
 
 
