@@ -79,8 +79,18 @@ def _flatten(value: object, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, tuple):
         shown = [MASK if isinstance(item, Secret) else str(item) for item in value]
         yield key, f"[{', '.join(shown)}]"
+    elif isinstance(value, frozenset):
+        phrases = sorted(" ".join(item) if isinstance(item, tuple) else str(item) for item in value)
+        yield key, f"{len(phrases)} phrases: {', '.join(phrases[:3])}, …"
     else:
-        yield key, "{}" if isinstance(value, Mapping) else str(value) or '""'
+        yield key, _plain(value)
+
+
+def _plain(value: object) -> str:
+    """As one would write it into the file."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return "{}" if isinstance(value, Mapping) else str(value) or '""'
 
 
 def _keys(data: Mapping[str, object], above: str = "") -> Iterator[str]:

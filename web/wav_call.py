@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..adapters.transports.fixture import FixtureTransport
+from ..core.agent import Agent
 from ..media import events as call
 from ..media.call import Call
 from ..media.frame import AudioFrame
 from ..media.pcm import Samples
 from ..media.transport import CallInfo, CallTransport, Hangup, Signal, TransportInfo
+from .brains import is_local
 from .build import CallOptions, Shared, open_call
+from .config_reader import ConfigError
 from .timeline import TimelineFile, TurnLogFile
 
 QUIET_S = 2.0
@@ -46,7 +49,8 @@ class WavCall:
 
 @dataclass(slots=True)
 class WavResult:
-    """How it went. `completed`: the recording was heard, and the last reply to its end."""
+    """How it went. `completed`: the recording was heard, and the last reply to its end; no answer
+    failed unless a later one was heard."""
 
     reason: call.EndReason = "error"
     completed: bool = False
@@ -79,6 +83,8 @@ async def hold(shared: Shared, order: WavCall) -> WavResult:
             has_display=False,
         )
         async with open_call(shared, info, options) as opened:
+            if order.fast:
+                _refuse_network(shared, opened.agent)
             live = opened.call
             live.subscribe(lambda at, event: result.events.append((at, event)))
             live.subscribe(watch)
@@ -98,8 +104,20 @@ async def hold(shared: Shared, order: WavCall) -> WavResult:
     return result
 
 
+def _refuse_network(shared: Shared, agent: Agent) -> None:
+    """A virtual clock cannot wait for a peer in another process (DESIGN 6)."""
+    remedy = "--fast runs only parts of this machine; leave it out, or use {}"
+    if not is_local(agent.model):
+        other = "--model demo or scripted:echo"
+        raise ConfigError("model", agent.model.name, remedy.format(other))
+    for key, part in shared.speech.parts.items():
+        if not part.local:
+            raise ConfigError(key, part.name, remedy.format("the default"))
+
+
 class _Watch:
-    """Sink that knows whether anybody still speaks or thinks."""
+    """Sink that knows whether anybody still speaks or thinks, and whether something was missed:
+    an answer that failed without a later one, or the recording."""
 
     def __init__(self, order: WavCall) -> None:
         self._order = order
@@ -108,7 +126,14 @@ class _Watch:
         self._voice = False
         self._last = 0
         self._told = 0
-        self.completed = False
+        self._unanswered = False
+        self._unrecorded = False
+        self._heard_all = False
+
+    @property
+    def completed(self) -> bool:
+        """The recording was heard to its end, and nothing was missed."""
+        return self._heard_all and not self._unanswered and not self._unrecorded
 
     def __call__(self, at: int, event: call.CallEvent) -> None:
         match event:
@@ -118,6 +143,12 @@ class _Watch:
                 self._voice, self._last = kind in ("start", "confirmed"), at
             case call.Turn() | call.Transcript() | call.Response() | call.Tool():
                 self._last = at
+                if isinstance(event, call.Response) and event.event == "audio":
+                    self._unanswered = False
+            case call.Problem(stage="recording"):
+                self._unrecorded = True
+            case call.Problem(stage="agent" | "tts" | "stt"):
+                self._unanswered = True
 
     def over(self, at: int) -> bool:
         """Whether the call should end at input sample `at`."""
@@ -127,11 +158,11 @@ class _Watch:
         since = at - self._end
         after = self._order.hangup_after_s
         if after is not None:
-            self.completed = since >= 0
+            self._heard_all = since >= 0
             return since >= round(after * call.RATE)
         quiet = self._mode in ("listening", "idle") and not self._voice
         if since >= 0 and quiet and at - max(self._last, self._end) >= QUIET_S * call.RATE:
-            self.completed = True
+            self._heard_all = True
             return True
         return since >= CAP_S * call.RATE
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +12,25 @@ import typer
 
 from ...media import events as call_events
 from ...media import wav
+from ...media.pcm import Samples
 from ...media.turns.latency import PART_NAMES
 from ...media.virtual_loop import run_virtual
 from ..build import Shared, open_shared
-from ..config import Config
+from ..config import Config, LogConfig
 from ..config_reader import ConfigError
+from ..logs import set_up
 from ..wav_call import WavCall, WavResult, hold
-from .options import Agent, ConfigFile, Model, Stt, Tts, configured, environment
+from .options import (
+    Agent,
+    ConfigFile,
+    Model,
+    Stt,
+    Tts,
+    configured,
+    environment,
+    parts_in_use,
+    progress,
+)
 
 
 def call(
@@ -32,22 +44,26 @@ def call(
     agent: Agent = "",
     fast: Annotated[bool, typer.Option("--fast", help="Do not wait for real time.")] = False,
     hangup_after: Annotated[
-        float | None, typer.Option(help="Seconds after the recording's end.")
+        float | None,
+        typer.Option(min=0, help="Hang up this many seconds after the recording's end."),
     ] = None,
     cost_factor: Annotated[
-        float, typer.Option(help="Fixed inference costs times this, on a slow machine.")
+        float, typer.Option(min=0, help="Fixed inference costs times this, on a slow machine.")
     ] = 1.0,
     config: ConfigFile = None,
 ) -> int:
     """Call the agent with a recording and print the conversation."""
     settings = configured(config, stt=stt, tts=tts, model=model, agent=agent)
-    typer.echo("loading the models …", err=True)
+    _log_what_matters(settings.log)
+    audio = _caller(wav_file)
+    for option, path in (("--out", out), ("--timeline", timeline), ("--record", record)):
+        _check_place(option, path)
+    progress("loading the models …")
     shared = asyncio.run(_open(settings))
     try:
-        if fast:
-            _refuse_network(shared)
+        typer.echo(parts_in_use(settings, shared))
         order = WavCall(
-            audio=wav.read(wav_file),
+            audio=audio,
             name=wav_file.stem,
             agent=settings.agent,
             out=out,
@@ -56,32 +72,47 @@ def call(
             fast=fast,
             hangup_after_s=hangup_after,
             cost_factor=cost_factor,
-            on_progress=_progress,
+            on_progress=lambda seconds: progress(f"{seconds:6.0f} s", line=False),
         )
         run = run_virtual if fast else asyncio.run
         result = run(hold(shared, order))
     finally:
         shared.close()
+    progress("")
     typer.echo("\n".join(report(result)))
     return 0 if result.completed else 1
+
+
+def _caller(path: Path) -> Samples:
+    """The recording, read before anything slow happens."""
+    try:
+        return wav.read(path)
+    except wav.AudioFileError as error:
+        raise ConfigError("--wav", str(path), str(error)) from None
+
+
+def _check_place(option: str, path: Path | None) -> None:
+    """Told before the call that it cannot be kept, not after it."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ConfigError(option, str(path), "it is a folder; name a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(option, str(path), f"its folder cannot be made: {error}") from None
+
+
+def _log_what_matters(config: LogConfig) -> None:
+    """Warnings, as lines for a person; everything only to who asked for `debug`."""
+    level = config.level if config.level in ("debug", "error") else "warning"
+    set_up(replace(config, level=level, json=False))
 
 
 async def _open(settings: Config) -> Shared:
     shared = await open_shared(settings, environment())
     await shared.warm()
     return shared
-
-
-def _refuse_network(shared: Shared) -> None:
-    """A virtual clock cannot wait for a peer in another process (DESIGN 6)."""
-    if not shared.model.local:
-        remedy = "--fast needs parts of this machine; use --model demo or scripted:echo"
-        raise ConfigError("model", shared.model.name, remedy)
-
-
-def _progress(seconds: float) -> None:
-    if sys.stderr.isatty():
-        typer.echo(f"\r{seconds:6.0f} s", nl=False, err=True)
 
 
 def report(result: WavResult) -> Iterator[str]:

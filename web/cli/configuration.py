@@ -1,4 +1,4 @@
-"""`voxglove config check`: the effective configuration, where each value came from, and advice."""
+"""`voxglove config`: the effective configuration with its sources and advice, and the reference."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from ..config import DEFAULT_FILE, load
+from ..config_docs import page
 from ..config_reader import read_yaml
 from ..config_report import report
 from .options import ConfigFile, environment
@@ -26,4 +27,11 @@ def check(path: ConfigFile = None) -> int:
     file = path or Path(DEFAULT_FILE)
     data = read_yaml(file) if file.is_file() else None
     typer.echo(report(settings, environment(), data).text())
+    return 0
+
+
+@config.command()
+def reference() -> int:
+    """Print the reference of every key as Markdown (docs/configuration.md)."""
+    typer.echo(page(), nl=False)
     return 0

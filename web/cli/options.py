@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Annotated
 
 import typer
 
+from ..build import Shared
 from ..config import Config, PartConfig, load
+from ..config_reader import ConfigError
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Configuration file (default ./voxglove.yaml).")
@@ -40,7 +43,26 @@ def configured(
             name, _, arg = text.partition(":")
             changes[key] = PartConfig(name=name, arg=arg)
     if ":" in agent:
-        changes |= {"agents": {**config.agents, "own": agent}, "agent": "own"}
+        changes |= {"agents": {**config.agents, agent: agent}, "agent": agent}
+    elif agent and agent not in config.known_agents:
+        known = ", ".join(sorted(config.known_agents))
+        raise ConfigError("agent", agent, f"use module:factory, or one of {known}")
     elif agent:
         changes["agent"] = agent
     return replace(config, **changes)  # type: ignore[arg-type]
+
+
+def progress(text: str, *, line: bool = True) -> None:
+    """Tell a person who waits; a pipe or a log is not told. Goes to stderr."""
+    if sys.stderr.isatty():
+        typer.echo(text if line else f"\r{text}", nl=line, err=True)
+
+
+def parts_in_use(config: Config, shared: Shared) -> str:
+    """One line: which agent, model, recogniser and voice there are, and why this model."""
+    speech = shared.speech
+    if config.agent in shared.factories:
+        mind = f"agent {config.agent} with its own model"
+    else:
+        mind = f"agent {config.agent}, model {shared.model.name} ({shared.model.why})"
+    return f"{mind}, stt {speech.name('stt')}, tts {speech.name('tts')}"

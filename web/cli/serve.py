@@ -12,7 +12,17 @@ from ..app import serve as serve_app
 from ..build import call_factory, open_shared
 from ..config import Config, TlsConfig
 from ..logs import set_up
-from .options import Agent, ConfigFile, Model, Stt, Tts, configured, environment
+from .options import (
+    Agent,
+    ConfigFile,
+    Model,
+    Stt,
+    Tts,
+    configured,
+    environment,
+    parts_in_use,
+    progress,
+)
 
 
 def serve(
@@ -46,16 +56,13 @@ def serve(
 
 
 async def _serve(settings: Config) -> None:
-    typer.echo("voxglove: loading the models …", err=True)
+    progress("loading the models …")
     shared = await open_shared(settings, environment())
     try:
         await shared.warm()
         for note in shared.speech.notes:
             typer.echo(f"note: {note}", err=True)
-        names = f"stt {shared.speech.name('stt')}, tts {shared.speech.name('tts')}"
-        typer.echo(
-            f"agent {settings.agent}, model {shared.model.name} ({shared.model.why}), {names}"
-        )
+        typer.echo(parts_in_use(settings, shared))
         await serve_app(settings, _announce, build=call_factory(shared))
     finally:
         shared.close()
