@@ -90,7 +90,7 @@ class ChaosProxy:
             await self._flowing.wait()
             if not self._swallowing and writer.can_write_eof():
                 writer.write_eof()
-        except ConnectionError:
+        except OSError:
             _reset(writer)  # a reset on one side is a reset on the other
 
     async def _close(self, writer: asyncio.StreamWriter) -> None:
@@ -98,7 +98,7 @@ class ChaosProxy:
         writer.close()
         try:
             await writer.wait_closed()
-        except ConnectionError:
+        except OSError:
             return  # it was reset, and so it is closed
 
 
