@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core.errors import CoreError
 from ..core.requests import UserInput, Wake
@@ -266,7 +266,7 @@ class Answers:
             share = utterance.heard(heard.get(utterance.segment))
             parts.append(share)
             self._amend(utterance, share, cut=cut)
-        whole = join_heard(parts)
+        whole = join_heard(_spaced(parts))
         interrupted = cut and not whole.complete
         text = whole.text + whole.unheard
         if text.strip():
@@ -351,3 +351,15 @@ class Answers:
                 gen=reply.gen,
             )
         )
+
+
+def _spaced(parts: list[Heard]) -> list[Heard]:
+    """Messages of one answer are told as one text: with a space where none is written."""
+    spaced: list[Heard] = []
+    for index, part in enumerate(parts):
+        whole, more = part.text + part.unheard, any(p.text + p.unheard for p in parts[index + 1 :])
+        if more and whole and not whole[-1].isspace():
+            tail = {"unheard": f"{part.unheard} "} if part.unheard else {"text": f"{part.text} "}
+            part = replace(part, **tail)
+        spaced.append(part)
+    return spaced

@@ -93,6 +93,8 @@ def _commit_now(step: Step, command: int) -> None:
     if state.committing is not None:
         step.do(Complete(state.committing))
     spoken = state.user in ("speaking", "tentative") or state.hold is not None
+    # Without a detector nobody knows whether something was said: the recogniser does (row 57).
+    spoken = spoken or (step.config.turn.manual and not state.muted)
     if not spoken and not state.transcript.pieces:
         step.put(committing=None)
         step.do(Complete(command))

@@ -29,7 +29,6 @@ from ..core.turn_queue import Hold
 from ..media.errors import LineClosed
 from .speech import Speech, SpeechFailed
 
-
 ANSWERED = (TextDelta, ToolUse, ModelResponse, ModelResponseComplete)
 
 

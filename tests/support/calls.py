@@ -7,7 +7,7 @@ asserted: the timeline, what the caller heard, the stored history, the model's r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -356,7 +356,7 @@ async def _run(live: Live, script: CallScript) -> tuple[str, float]:
         for deed in sorted(script.does, key=lambda one: one.when):
             await asyncio.sleep(max(0.0, start + deed.when - loop.time()))
             outcome = deed.act(live)
-            if isinstance(outcome, Awaitable):
+            if asyncio.iscoroutine(outcome):
                 await outcome
         if script.hang_up:
             await live.line.input_done.wait()
