@@ -1,7 +1,7 @@
 """A brain without an agent, for tests of everything around it: it says back what was typed.
 
 Each answer is a tone as long as its text (60 ms a character), so that positions mean words.
-`ask` shows a slot and says which answer it got.
+`ask` and `permit` show a slot and say which answer it got.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class EchoBrain:
         self.display = DisplayStack()
         self._line: Line | None = None
         self._jobs: asyncio.Queue[tuple[Say, asyncio.Future[None]]] = asyncio.Queue(64)
+        self._voice = np.zeros(0, np.int16)
         self._turn = 0
         self._speaking = ""
 
@@ -66,6 +67,12 @@ class EchoBrain:
         self.heard_samples += frame.samples
         if np.abs(frame.array()).max(initial=0) > 500:
             self.loud_samples += frame.samples
+            self._voice = np.concatenate((self._voice, frame.array()))[-8_000:]
+
+    def pitch(self) -> float:
+        """Strongest frequency (Hz) of the last half second of loud input."""
+        spectrum = np.abs(np.fft.rfft(self._voice * np.hanning(len(self._voice))))
+        return float(np.argmax(spectrum)) * PIPELINE.rate / len(self._voice)
 
     def signal(self, signal: Signal) -> None:
         return None
@@ -93,8 +100,8 @@ class EchoBrain:
         line.emit(Transcript(role="user", text=text, partial=False, source="typed", turn=turn))
         line.emit(Turn(event="committed", reason="typed", text=text, turn=turn))
         line.emit(Mode(mode="thinking"))
-        if text == "ask":
-            text = await self._ask()
+        if text in ("ask", "permit"):
+            text = await self._ask(text)
         answer = f"You said: {text}"
         self._speaking = answer
         line.emit(Transcript(role="assistant", text=answer, partial=True, turn=turn))
@@ -110,7 +117,10 @@ class EchoBrain:
             line.emit(Response(event="ended", text=answer, turn=turn))
         line.emit(Mode(mode="listening"))
 
-    async def _ask(self) -> str:
+    async def _ask(self, kind: str) -> str:
+        if kind == "permit":
+            wanted = {"toolName": "book_table", "toolInput": {"guests": 2, "time": "19:00"}}
+            return str(await self.display.push_and_wait("permission_request", wanted))
         props = {"title": "Shall I book it?", "options": ["Yes", "No"]}
         return str(await self.display.push_and_wait("generic", props))
 

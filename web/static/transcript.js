@@ -60,7 +60,7 @@ export class Transcript {
       struck.textContent = unheard;
       struck.setAttribute("aria-label", `not said: ${unheard}`);
       bubble.words.append(struck);
-      bubble.note.textContent = "you interrupted";
+      bubble.note.textContent = ["you interrupted", bubble.note.textContent].filter(Boolean).join(" · ");
     }
     if (turnId == null) this.agents.delete(turnId); // a greeting: the next one is another
     this.scroll();
