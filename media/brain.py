@@ -78,9 +78,7 @@ class ClientBargeIn:
     """A client's own reflex paused playback there: answer with a cut or a resume (row 29)."""
 
 
-Command = (
-    Say | Respond | Inject | Narrate | Interrupt | Mute | Commit | PushToTalk | ClientBargeIn
-)
+Command = Say | Respond | Inject | Narrate | Interrupt | Mute | Commit | PushToTalk | ClientBargeIn
 
 
 class Brain(Protocol):

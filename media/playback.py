@@ -44,10 +44,7 @@ class _Sent:
 
     chunk: Chunk
     start: int
-
-    @property
-    def end(self) -> int:
-        return self.start + self.chunk.samples
+    end: int
 
 
 @dataclass(slots=True)
@@ -113,7 +110,8 @@ class Playback:
     def append(self, chunk: Chunk) -> None:
         """`chunk` goes to the carrier behind all others."""
         live = self._live
-        live.sent.append(_Sent(chunk, live.sent[-1].end if live.sent else 0))
+        start = live.sent[-1].end if live.sent else 0
+        live.sent.append(_Sent(chunk, start, start + chunk.samples))
 
     def retract(self, chunk: Chunk) -> bool:
         """The carrier never took `chunk`. False, and nothing changes, unless it is the last one

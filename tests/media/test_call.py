@@ -34,6 +34,7 @@ from voxglove.media.frame import AudioFrame
 from voxglove.media.line import Line
 from voxglove.media.recorder import Recorder
 from voxglove.media.transport import CallInfo, CallTransport, Data, Gap, Hangup, LineChanged
+from voxglove.media.virtual_loop import VirtualLoop
 
 Sound = NDArray[np.int16]
 INFO = CallInfo(call_id="c1")
@@ -273,6 +274,24 @@ async def test_pace_fills_a_mute_carrier_and_tells_the_hole_once() -> None:
         assert isinstance(gap, InputGap) and 0.85 <= gap.samples / 16_000 <= 1.0
         carrier.give(Gap(640))
         await asyncio.sleep(0.01)
+
+
+async def test_loop_that_was_held_does_not_double_what_it_held_up() -> None:
+    carrier, brain = HandCarrier(), ScriptedBrain()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    async with calling(brain, carrier) as watched:
+        for _ in range(10):
+            carrier.give(frame(speech(0.02)))
+            await asyncio.sleep(0.02)
+        loop.advance(0.5)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        carrier.give(*[frame(speech(0.02)) for _ in range(25)])
+        await asyncio.sleep(0.01)
+        assert watched.call.at == 35 * 320
+        assert brain.heard_pcm == speech(0.02).tobytes() * 35
+        assert watched.of(InputGap) == []
 
 
 async def test_voice_row_098_input_clock_of_a_telephone_does_not_drift() -> None:

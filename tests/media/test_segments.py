@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from voxglove.media.errors import MediaValueError
 from voxglove.media.playback import Chunk
+from voxglove.media.rebase import rebase
 from voxglove.media.segments import Segments, note_played, note_unplayed
 
 
@@ -72,3 +74,20 @@ def test_heard_moves_both_ways_with_the_truth() -> None:
     assert segment.heard == 100
     note_unplayed([segment], [Chunk(1, 40, bytes(120)), Chunk(9, 0, bytes(200))])
     assert segment.heard == 40
+
+
+def test_rebase_brings_out_what_the_resampler_kept_even_when_all_else_was_played() -> None:
+    segments = Segments()
+    starved, waiting = opened(segments, 1, 24_000), opened(segments, 2, 16_000)
+    starved.given = 2_400
+    starved.sent = starved.heard = len(starved.resampler.feed(np.full(2_400, 5_000, np.int16)))
+    waiting.given = waiting.sent = 400
+    held = [Chunk(2, 0, bytes(640)), Chunk(2, 320, bytes(160))]
+    pieces = rebase(held, segments.all(), 16_000, 48_000)
+    assert [(piece.segment, piece.offset, piece.samples) for piece in pieces] == [
+        (1, 4_800, 144),
+        (2, 0, 960),
+        (2, 960, 240),
+    ]
+    assert np.abs(np.frombuffer(pieces[0].pcm, np.int16)).max() > 4_000
+    assert (starved.sent, starved.heard, waiting.sent) == (4_944, 4_800, 1_200)
