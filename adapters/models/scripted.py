@@ -18,6 +18,7 @@ from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, Tool
 from ...core.messages import Message, ToolCall
 from ...core.model import ModelRequest, ModelResult, Notify
 from ...core.usage import Usage
+from ...core.view import NOTHING_HEARD
 
 _WORDS = re.compile(r"\S+\s*|\s+")
 
@@ -144,6 +145,7 @@ class EchoModel:
     ) -> ModelResult:
         """One streamed answer; it never calls a tool."""
         said = next((m.text for m in reversed(request.messages) if m.is_user_turn), "")
+        said = said.removeprefix(NOTHING_HEARD).strip()
         answer = f"You said: {said}" if said.strip() else "I heard nothing."
         async with AbortScope(token):
             return await _Emission(say(Text(answer, self._word_ms)), notify, str).run()

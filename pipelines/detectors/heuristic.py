@@ -113,6 +113,23 @@ def is_dictation(transcript: str) -> bool:
     return spelled >= 2
 
 
+def is_spelling(transcript: str) -> bool:
+    """Whether the caller says nothing but letters and digits, at least one letter among them.
+
+    A lone letter is hardly ever an answer, it is the first of several (field fault 22); digits
+    alone may well be one. "X7L" counts: recognisers join what is spelled.
+    """
+    tokens = [_TRAILING.sub("", token) for token in _SPLIT.split(transcript)]
+    tokens = [token for token in tokens if token]
+    if not tokens or not all(_is_spelled(token) or _CODE.fullmatch(token) for token in tokens):
+        return False
+    letters = [token for token in tokens if not token.isdigit()]
+    return any(letter.lower() not in ("a", "i") for letter in letters)
+
+
+_CODE = re.compile(r"(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z\d]+")
+
+
 def _is_spelled(token: str) -> bool:
     return (
         len(token) <= 2

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .heuristic import is_dictation, is_question
+from .heuristic import is_dictation, is_question, is_spelling
 from .port import WINDOW_SAMPLES, Decision, DetectorError, TurnQuery
 
 Samples = npt.NDArray[np.int16]
@@ -38,6 +38,9 @@ class SmartTurnConfig:
     ask_again_ms: int = 600
     hard_end_ms: int = 1500
     dictation_end_ms: int = 2800
+    spelling_ms: int = 1000
+    """Held when nothing but letters and digits was said, however final it sounds: each of them is
+    spoken as a sentence of its own (field fault 22)."""
 
     def __post_init__(self) -> None:
         for name in ("commit_p", "question_p"):
@@ -47,6 +50,8 @@ class SmartTurnConfig:
             raise ValueError(
                 "ask_again_ms: use 0 < ask_again_ms <= hard_end_ms <= dictation_end_ms"
             )
+        if self.spelling_ms < 0:
+            raise ValueError(f"spelling_ms: {self.spelling_ms} cannot be used; use 0 or more")
 
 
 DEFAULTS = SmartTurnConfig()
@@ -94,7 +99,10 @@ class SmartTurnDetector:
 
 
 def weigh(p: float, query: TurnQuery, config: SmartTurnConfig = DEFAULTS) -> Decision:
-    """The decision rule alone: p >= .5, or a question and p >= .2, commits; else hold."""
+    """The decision rule alone: p >= .5, or a question and p >= .2, commits; else hold. Spelling
+    is held a while even then."""
+    if p >= config.commit_p and is_spelling(query.transcript):
+        return Decision(config.spelling_ms, f"spelling:{p:.2f}", p)
     if p >= config.commit_p:
         return Decision(0, f"smart_turn:{p:.2f}", p)
     if p >= config.question_p and is_question(query.transcript):

@@ -13,6 +13,7 @@ from voxglove.core.errors import AbortError, ModelError
 from voxglove.core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
 from voxglove.core.messages import Message, ToolCall
 from voxglove.core.model import Model, ModelEvent, ModelRequest, ModelResult
+from voxglove.core.view import NOTHING_HEARD
 
 
 def heard(text: str) -> ModelRequest:
@@ -89,6 +90,11 @@ async def test_echo_says_what_the_user_said() -> None:
     assert len([e for e in events if isinstance(e, TextDelta)]) == 5
     nothing, _ = await ask(EchoModel(), " ")
     assert nothing.messages[0].text == "I heard nothing."
+
+
+async def test_echo_repeats_the_caller_and_not_the_view() -> None:
+    result, _ = await ask(EchoModel(), f"{NOTHING_HEARD}\nfor two people")
+    assert result.messages[0].text == "You said: for two people"
 
 
 async def test_echo_answers_behind_a_real_agent() -> None:

@@ -5,7 +5,13 @@ import asyncio
 import numpy as np
 import pytest
 
-from voxglove.pipelines.detectors.heuristic import HeuristicDetector, Tiers, is_dictation, tier_of
+from voxglove.pipelines.detectors.heuristic import (
+    HeuristicDetector,
+    Tiers,
+    is_dictation,
+    is_spelling,
+    tier_of,
+)
 from voxglove.pipelines.detectors.port import (
     Decision,
     DetectorError,
@@ -137,6 +143,23 @@ def test_pauses_learn_from_gaps_up_to_five_seconds() -> None:
 def test_decision_rule(p: float, text: str, silence: int, hold: int, again: int | None) -> None:
     decision = weigh(p, TurnQuery(transcript=text, silence_ms=silence))
     assert (decision.hold_ms, decision.ask_again_ms, decision.p) == (hold, again, p)
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        *(("X", True), ("L.", True), ("X 7 L", True), ("X7L4", True), ("B, C-D", True)),
+        *(("7", False), ("29340", False), ("2 9", False), ("I", False), ("a", False)),
+        *(("no", False), ("OK.", False), ("at 7", False), ("COVID", False), ("", False)),
+    ],
+)
+def test_spelling_is_letters_and_digits_alone(text: str, spelled: bool) -> None:
+    assert is_spelling(text) is spelled
+
+
+def test_a_spelled_letter_is_held_however_final_it_sounds() -> None:
+    assert weigh(0.98, TurnQuery(transcript="X")).hold_ms == 1000
+    assert weigh(0.98, TurnQuery(transcript="7")).hold_ms == 0
 
 
 async def test_smart_turn_hears_the_last_eight_seconds() -> None:
