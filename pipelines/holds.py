@@ -169,7 +169,8 @@ def stable(step: Step) -> None:
     changed_at, asked = state.transcript.changed_at, state.stable_asked_at
     if known_at - changed_at < samples(turn.stable_ms):
         return
-    if asked >= changed_at and step.at - asked < samples(turn.stable_again_ms):
+    again = samples(turn.stable_again_ms) if step.config.detector else 0
+    if asked >= changed_at and step.at - asked < again:
         return
     query = state.queries + 1
     step.put(queries=query, stable_asked_at=step.at)
@@ -184,8 +185,9 @@ def _judge_stable(step: Step, decision: Decision | None) -> None:
     if state.user != "speaking" or not state.transcript.pieces or has_floor(step):
         return
     answer = Answer(state.transcript.text, decision, late=decision is None)
-    decided = _decide(step, answer, 0)
-    if decided.hold_ms <= step.config.turn.stable_hold_ms:
+    decided, turn = _decide(step, answer, 0), step.config.turn
+    still = step.at - state.transcript.changed_at
+    if decided.hold_ms <= turn.stable_hold_ms or still >= samples(turn.stable_ms + decided.hold_ms):
         _commit(step, "stable", decided, step.at, None)
 
 
@@ -204,6 +206,7 @@ def sweep(step: Step) -> None:
 
 
 def _decide(step: Step, answer: Answer, waited: int) -> Decision:
+    """The hold of the text as it is now; `waited`: the silence when the detector was asked."""
     return hold_for(
         step.state.transcript.text,
         step.config.turn,
@@ -242,7 +245,7 @@ def _claims(step: Step, hold: Holding) -> bool:
 
 def _weigh(step: Step, hold: Holding, answer: Answer) -> None:
     waited = step.at - hold.anchor
-    decided = _decide(step, answer, waited)
+    decided = _decide(step, answer, hold.asked_at - hold.anchor)
     again = decided.ask_again_ms
     if waited >= samples(decided.hold_ms):
         _commit(step, decided.reason, decided, hold.anchor, hold)
