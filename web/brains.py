@@ -162,7 +162,7 @@ async def ollama_models(address: str) -> list[str]:
     """Chat models that the Ollama at `address` offers; none when there is none."""
     parts = urlsplit(address)
     secure = True if parts.scheme == "https" else None
-    with suppress(OSError, TimeoutError, ValueError, KeyError, TypeError):
+    with suppress(OSError, TimeoutError, ValueError, KeyError, TypeError, AttributeError):
         async with asyncio.timeout(OLLAMA_WAIT_S):
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=secure)
             try:

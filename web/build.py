@@ -7,8 +7,8 @@ of brain stands on a line.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +34,7 @@ from .config_reader import ConfigError
 from .frontdesk.bookings import Bookings
 from .frontdesk.factory import frontdesk_factory
 from .stack import Speech, open_speech
+from .timeline import TimelineFile
 
 DEMO = "demo"
 """The agent that needs no configuration: a restaurant's front desk."""
@@ -138,13 +139,14 @@ def call_factory(shared: Shared) -> CallFactory:
     @asynccontextmanager
     async def build(info: CallInfo, survivors: asyncio.TaskGroup) -> AsyncIterator[BuiltCall]:
         async with open_call(shared, info, None, survivors) as opened:
-            opened.announce()
-            yield BuiltCall(
-                call=opened.call,
-                answer=answer_to(opened.agent),
-                assistant=opened.agent.name,
-                live_text=opened.live_text,
-            )
+            with _timeline(shared.config, opened.call):
+                opened.announce()
+                yield BuiltCall(
+                    call=opened.call,
+                    answer=answer_to(opened.agent),
+                    assistant=opened.agent.name,
+                    live_text=opened.live_text,
+                )
 
     def factory(
         info: CallInfo, survivors: asyncio.TaskGroup
@@ -216,6 +218,20 @@ def _started(
         clock="fast" if how.fast else "real",
         costs=costs if how.frame_clocked else {},
     )
+
+
+@contextmanager
+def _timeline(config: Config, live: Call) -> Iterator[None]:
+    """The call's timeline beside its recording, where `call.record_dir` asks for both."""
+    if not config.call.record_dir:
+        yield
+        return
+    file = TimelineFile(Path(config.call.record_dir) / f"{live.info.call_id}.jsonl")
+    live.subscribe(file)
+    try:
+        yield
+    finally:
+        file.close()
 
 
 def _recorder(config: Config, info: CallInfo, how: CallOptions) -> Recorder | None:

@@ -13,10 +13,10 @@ from typing import Literal
 
 import typer
 
-from ...media.models import table
 from ..brains import open_model
 from ..config import Config
 from ..config_reader import ConfigError
+from .models import files
 from .options import ConfigFile, configured, environment
 
 EXIT_FAILED = 1
@@ -62,7 +62,7 @@ def _packages(settings: Config) -> Iterator[Finding]:
 
 
 def _models(settings: Config) -> Iterator[Finding]:
-    for row in table():
+    for row in files(settings):
         verdict: Verdict = "ok" if row.remedy is None else "fail"
         yield Finding(verdict, f"model {row.name}: {row.state}", row.remedy or "")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from ...media.models import ModelStatus, table
+from ..config import Config
 from .options import ConfigFile, configured
 
 EXIT_MODEL = 3
@@ -16,15 +17,19 @@ KEYS = {"stt": "whisper-tiny.en", "tts": "piper-joe", "vad": "silero-vad", "turn
 
 def models(config: ConfigFile = None) -> int:
     """Print the table of model files; exit code 3 when one is missing or damaged."""
-    paths = configured(config).models
-    chosen = {
-        name: Path(getattr(paths, key)).expanduser()
-        for key, name in KEYS.items()
-        if getattr(paths, key)
-    }
-    rows = table(chosen)
+    rows = files(configured(config))
     typer.echo("\n".join(_lines(rows)))
     return 0 if all(row.remedy is None for row in rows) else EXIT_MODEL
+
+
+def files(config: Config) -> list[ModelStatus]:
+    """The state of each model file, looked for where `config` says."""
+    chosen = {
+        name: Path(getattr(config.models, key)).expanduser()
+        for key, name in KEYS.items()
+        if getattr(config.models, key)
+    }
+    return table(chosen)
 
 
 def _lines(rows: list[ModelStatus]) -> list[str]:

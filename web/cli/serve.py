@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from ..app import serve as serve_app
-from ..build import call_factory, open_shared
+from ..build import Shared, call_factory, open_shared
 from ..config import Config, TlsConfig
+from ..config_reader import ConfigError
 from ..logs import set_up
 from .options import (
     Agent,
@@ -23,6 +26,8 @@ from .options import (
     parts_in_use,
     progress,
 )
+
+ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL)
 
 
 def serve(
@@ -63,9 +68,22 @@ async def _serve(settings: Config) -> None:
         for note in shared.speech.notes:
             typer.echo(f"note: {note}", err=True)
         typer.echo(parts_in_use(settings, shared))
-        await serve_app(settings, _announce, build=call_factory(shared))
+        await _listen(settings, shared)
     finally:
         shared.close()
+
+
+async def _listen(settings: Config, shared: Shared) -> None:
+    try:
+        await serve_app(settings, _announce, build=call_factory(shared))
+    except OSError as error:
+        if error.errno not in ADDRESS_ERRORS:
+            raise
+        where = f"{settings.server.host}:{settings.server.port}"
+        why = os.strerror(error.errno).lower()
+        raise ConfigError(
+            "server.port", where, f"{why}; use --port 0 or another, or --host"
+        ) from None
 
 
 def _announce(url: str) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import socket
+import sys
 from pathlib import Path
 
 import pytest
 
-import voxglove.web.cli.doctor as doctor_module
 from tests.web.cli.program import Inside, voxglove
 from voxglove.web.cli import app, run
+from voxglove.web.config_docs import undescribed
+
+DOCTOR = sys.modules["voxglove.web.cli.doctor"]
+"""The module: the package's attribute of this name is the command."""
 
 
 def test_help_names_the_five_commands(inside: Inside) -> None:
@@ -35,7 +39,7 @@ def test_an_interrupt_is_130(inside: Inside, monkeypatch: pytest.MonkeyPatch) ->
     def interrupted(settings: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(doctor_module, "LOOKS", (interrupted,))
+    monkeypatch.setattr(DOCTOR, "LOOKS", (interrupted,))
     assert inside("doctor").code == 130
 
 
@@ -43,7 +47,7 @@ def test_a_bug_keeps_its_traceback(inside: Inside, monkeypatch: pytest.MonkeyPat
     def broken(settings: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(doctor_module, "LOOKS", (broken,))
+    monkeypatch.setattr(DOCTOR, "LOOKS", (broken,))
     with pytest.raises(ZeroDivisionError):
         run(["doctor"])
 
@@ -163,6 +167,10 @@ def test_config_reference_prints_the_committed_page(inside: Inside) -> None:
     assert ran.out.rstrip("\n") == page.read_text().rstrip("\n"), (
         "run: voxglove config reference > docs/configuration.md"
     )
+
+
+def test_every_key_of_the_configuration_is_described() -> None:
+    assert undescribed() == []
 
 
 def test_the_program_has_no_other_commands() -> None:
