@@ -276,7 +276,8 @@ class _Peer:
         self._reported = 0
         self._ticks = 0
         self._heard: list[tuple[int, bytes]] = []
-        self._corrections: list[tuple[int, Played]] = []
+        self._corrections: list[tuple[int, Played, int]] = []
+        """(tick it is due, the word, how far it moves what is counted from here on)."""
         self.epoch = 0
         self.stalled = False
 
@@ -320,7 +321,8 @@ class _Peer:
         stopped = self.position()
         if self._estimate is not None and self._estimate.corrected_after_ms is not None:
             due = self._ticks + round(self._estimate.corrected_after_ms / FRAME_MS)
-            self._corrections.append((due, Played(self._base + self._played, self.epoch)))
+            word = Played(self._base + self._played, self.epoch)
+            self._corrections.append((due, word, word.pos - stopped))
         self._queue.clear()
         self._base, self._played = stopped, 0
         self.epoch += 1
@@ -328,7 +330,12 @@ class _Peer:
 
     def corrections(self, tick: int) -> list[Played]:
         """The corrections due by now, oldest first."""
-        ready = [played for due, played in self._corrections if due <= tick]
+        ready = [played for due, played, _ in self._corrections if due <= tick]
+        for due, played, shift in self._corrections:
+            if due <= tick and played.epoch == self.epoch - 1:
+                # From here on both sides count alike (media.transport.Played).
+                self._base += shift
+                self._reported += shift
         self._corrections = [item for item in self._corrections if item[0] > tick]
         return ready
 

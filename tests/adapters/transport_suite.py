@@ -133,7 +133,9 @@ class TransportSuite:
             stopped = rig.transport.clear()
             assert await waiting is False
             await asyncio.sleep(0.3)
-            assert rig.transport.played() == stopped
+            # An estimate may have been corrected meanwhile; nothing more was played.
+            moved = abs(rig.transport.played() - stopped)
+            assert moved <= rig.transport.info.output.samples(self.slack_ms)
 
     async def test_later_frames_count_on_from_a_clear(self, rig: Rig) -> None:
         async with attached(rig.transport):
