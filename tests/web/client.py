@@ -37,12 +37,16 @@ class Site:
             return found
 
     async def connect(
-        self, token: str | None = None, headers: dict[str, str] | None = None
+        self,
+        token: str | None = None,
+        headers: dict[str, str] | None = None,
+        *,
+        autoping: bool = True,
     ) -> Client:
         """A socket on a new call, or on the call of `token`."""
         token = token or str((await self.session())["token"])
         url = f"{self.url}/ws?token={token}"
-        ws = await self.http.ws_connect(url, max_msg_size=0, headers=headers)
+        ws = await self.http.ws_connect(url, max_msg_size=0, headers=headers, autoping=autoping)
         return Client(ws)
 
 
@@ -74,9 +78,9 @@ class Client:
             raise AssertionError(f"not within {within_s} s; got {self.kinds()}") from None
         assert done(self), f"closed {self.ws.close_code}; got {self.kinds()}"
 
-    async def until_kind(self, kind: str, count: int = 1) -> dict[str, object]:
-        """Read until `count` messages of `kind` came; the last of them."""
-        await self.until(lambda client: client.kinds().count(kind) >= count)
+    async def until_kind(self, kind: str, within_s: float = 5.0) -> dict[str, object]:
+        """Read until a message of `kind` came; the last of them."""
+        await self.until(lambda client: kind in client.kinds(), within_s)
         return [text for text in self.texts if text["t"] == kind][-1]
 
     async def until_closed(self, within_s: float = 5.0) -> int | None:
@@ -106,7 +110,7 @@ class Client:
                 self.epoch, self._ring = text["epoch"] + 1, 0
                 if self.acks:
                     await self.say(t="cleared", epoch=text["epoch"], pos=self.pos)
-        else:
+        elif message.type is not WSMsgType.PING:
             self.closed = True
 
     def _play(self) -> None:

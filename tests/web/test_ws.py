@@ -323,6 +323,21 @@ async def test_the_page_and_the_health_doors() -> None:
             assert (answer.status, answer.headers["Allow"]) == (405, "POST")
 
 
+async def test_a_half_open_line_is_noticed_and_an_idle_one_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("voxglove.web.routes.ws.HEARTBEAT_S", 0.2)
+    async with site() as here:
+        idle = await here.connect()
+        dead = await here.connect(autoping=False)
+        await dead.until_kind("state")
+        with pytest.raises(AssertionError, match="not within"):
+            await idle.until_kind("bye", within_s=1.0)
+        assert await dead.until_closed(1.0) != 1000
+        assert here.server.open_sockets == 1
+        await idle.ws.close(code=1000)
+
+
 @pytest.mark.slow
 async def test_a_client_that_stops_reading_is_closed_and_others_do_not_notice() -> None:
     async with site() as here:

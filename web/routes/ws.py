@@ -23,7 +23,7 @@ from ..session import CallSession
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S = 10.0
-"""A peer that answers no ping within half of it is gone."""
+"""A peer silent for so long is pinged; one that then stays silent half as long is gone."""
 SEND_BUFFER_BYTES = 32_768
 """Kernel and process buffers per socket, each: one second of sound, so that a client that does
 not read is noticed in seconds, not after megabytes."""
@@ -38,7 +38,7 @@ async def get_ws(request: web.Request) -> web.StreamResponse:
     ws = web.WebSocketResponse(
         compress=False,
         max_msg_size=MAX_MESSAGE_BYTES + 1,
-        heartbeat=HEARTBEAT_S,
+        autoping=False,
         timeout=CLOSE_S / 2,
         writer_limit=SEND_BUFFER_BYTES,
     )
@@ -69,7 +69,9 @@ async def _carry(
     server.open_sockets += 1
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(transport.run(), name="ws writer")
+            beating = group.create_task(socket.beat(), name="ws heartbeat")
+            writing = group.create_task(transport.run(), name="ws writer")
+            writing.add_done_callback(lambda _: beating.cancel())
             await session.attach(transport, token)
     finally:
         session.detach(transport)
@@ -96,6 +98,8 @@ class AiohttpSocket:
         self._ws = ws
         self._request = request
         self._close_code: int | None = None
+        self._heard = 0
+        """Messages of any kind that came, pongs included."""
 
     @property
     def close_code(self) -> int | None:
@@ -104,8 +108,14 @@ class AiohttpSocket:
     async def __aiter__(self) -> AsyncIterator[bytes | str]:
         while True:
             message = await self._ws.receive()
+            self._heard += 1
             if message.type is WSMsgType.BINARY or message.type is WSMsgType.TEXT:
                 yield message.data
+            elif message.type is WSMsgType.PING:
+                with suppress(ConnectionError):
+                    await self._ws.pong(message.data)
+            elif message.type is WSMsgType.PONG:
+                continue
             elif message.type is WSMsgType.CLOSE:
                 self._close_code = message.data
                 return
@@ -124,5 +134,27 @@ class AiohttpSocket:
             async with asyncio.timeout(CLOSE_S):
                 await self._ws.close(code=code, message=reason.encode()[:120])
                 return
+        self._abort()
+
+    async def beat(self) -> None:
+        """Ping a silent peer until cancelled; cut off one that is gone (a half-open line).
+
+        Our own and not aiohttp's: that one's timer is armed anew by the peer's close frame, and
+        then holds the whole request for another period.
+        """
+        while True:
+            heard = self._heard
+            await asyncio.sleep(HEARTBEAT_S)
+            if self._heard != heard:
+                continue
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(HEARTBEAT_S / 2):
+                    await self._ws.ping()
+            await asyncio.sleep(HEARTBEAT_S / 2)
+            if self._heard == heard:
+                self._abort()
+                return
+
+    def _abort(self) -> None:
         if self._request.transport is not None:
             self._request.transport.abort()
