@@ -61,7 +61,7 @@ class PiperVoice:
         config = model.with_name(model.name + ".json")
         if not config.is_file():
             raise ModelMissing(f"piper: {config} is missing; it comes with the voice's .onnx file")
-        self._session = onnx_session(model, intra_threads=threads)
+        self._session = onnx_session(model, intra_threads=threads, arena=False)
         self._reader = _Reader(config)
         self._scales = np.array([noise, length, noise_w], np.float32)
         rate = json.loads(config.read_text("utf-8"))["audio"]["sample_rate"]
