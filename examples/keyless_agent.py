@@ -17,9 +17,7 @@ class WordCounter:
 
     def set_system_prompt(self, prompt: str) -> None: ...
 
-    async def prompt(
-        self, request: ModelRequest, notify: Notify, token: CancelToken
-    ) -> ModelResult:
+    async def prompt(self, request: ModelRequest, notify: Notify, _: CancelToken) -> ModelResult:
         answer = f"I heard {len(request.messages[-1].text.split())} words. Say some more."
         notify(TextDelta(text=answer))
         notify(ModelResponseComplete(text=answer))

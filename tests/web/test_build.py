@@ -10,6 +10,7 @@ import pytest
 
 from voxglove.core.agent import Agent
 from voxglove.core.factory import CallInfo as AgentCallInfo
+from voxglove.media.events import CallEvent, CallStarted
 from voxglove.media.transport import CallInfo
 from voxglove.web.build import CallOptions, Shared, call_factory, open_call, open_shared
 from voxglove.web.config import CallConfig, Config, PartConfig
@@ -84,22 +85,25 @@ async def test_agents_that_cannot_be_imported_are_told_at_start(tmp_path: Path) 
 
 
 async def test_the_first_event_says_who_is_on_the_call(shared: Shared) -> None:
-    events = []
+    events: list[CallEvent] = []
     async with open_call(shared, info(), CallOptions(frame_clocked=True, fast=True)) as opened:
         opened.call.subscribe(lambda at, event: events.append(event))
         opened.announce()
     (started,) = events
+    assert isinstance(started, CallStarted)
     assert (started.call_id, started.line, started.agent) == ("c1", "websocket", "demo")
     assert (started.stt, started.tts, started.model) == ("scripted", "scripted", "scripted:echo")
     assert started.clock == "fast" and started.costs
 
 
 async def test_a_live_call_names_no_costs(shared: Shared) -> None:
-    events = []
+    events: list[CallEvent] = []
     async with open_call(shared, info()) as opened:
         opened.call.subscribe(lambda at, event: events.append(event))
         opened.announce()
-    assert (events[0].clock, dict(events[0].costs)) == ("real", {})
+    (started,) = events
+    assert isinstance(started, CallStarted)
+    assert (started.clock, dict(started.costs)) == ("real", {})
 
 
 async def test_the_registrys_calls_are_recorded_where_the_configuration_says(

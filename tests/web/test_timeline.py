@@ -11,7 +11,7 @@ import pytest
 from tests.support.timeline_schema import SHAPES, faults, line_faults, read_timeline
 from voxglove.media import events as call
 from voxglove.pipelines.log import decode
-from voxglove.pipelines.vocabulary import Tick, Voice
+from voxglove.pipelines.vocabulary import Tick, TurnEvent, Voice
 from voxglove.web.timeline import TimelineFile, TurnLogFile
 
 STARTED = call.CallStarted(
@@ -68,7 +68,10 @@ def test_values_without_a_json_form_are_written_as_text(tmp_path: Path) -> None:
 
 
 def test_a_turn_log_reads_back_as_its_events(tmp_path: Path) -> None:
-    events = [Tick(at=320, prob=0.5, level=0.1), Voice(at=640, kind="start", position=320)]
+    events: list[TurnEvent] = [
+        Tick(at=320, prob=0.5, level=0.1),
+        Voice(at=640, kind="start", position=320),
+    ]
     file = TurnLogFile(tmp_path / "r.jsonl")
     for event in events:
         file(event)

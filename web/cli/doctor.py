@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -74,9 +75,8 @@ def _port(settings: Config) -> Iterator[Finding]:
         try:
             probe.bind((host, port))
         except OSError as error:
-            yield Finding(
-                "fail", f"port {host}:{port}: {error.strerror}", "use --port 0 or another"
-            )
+            what = f"port {host}:{port}: {os.strerror(error.errno or 0).lower()}"
+            yield Finding("note", what, "use --port 0 or another")
         else:
             yield Finding("ok", f"port {host}:{port} is free")
 

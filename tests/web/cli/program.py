@@ -63,11 +63,11 @@ def voxglove(
 
 @contextmanager
 def started(
-    command: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str] | None = None
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
     """A program that runs meanwhile, in its own process group; killed on the way out."""
     with subprocess.Popen(
-        [str(part) for part in command],
+        list(command),
         cwd=cwd,
         env=plain_environment(env),
         stdin=subprocess.DEVNULL,

@@ -86,7 +86,7 @@ def test_an_own_agent_in_the_working_folder_holds_the_call(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.local_speech
 def test_an_interrupt_leaves_a_whole_timeline_and_130(tmp_path: Path) -> None:
-    command = [PROGRAM, "call", "--wav", JFK, "--model", "demo", "--timeline", "t.jsonl"]
+    command = [str(PROGRAM), "call", "--wav", str(JFK), "--model", "demo", "--timeline", "t.jsonl"]
     with started(command, cwd=tmp_path) as process:
         assert process.stdout is not None
         process.stdout.readline()  # the parts in use: the call begins

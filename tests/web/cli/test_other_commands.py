@@ -94,8 +94,9 @@ def test_doctor_names_a_port_that_is_taken(inside: Inside) -> None:
         port = taken.getsockname()[1]
         Path("voxglove.yaml").write_text(f"server: {{port: {port}}}\n")
         ran = inside("doctor")
-    assert ran.code == 1
-    assert f"fail  port 127.0.0.1:{port}" in ran.out and "--port 0" in ran.out
+    assert ran.code == 0, "the machine can hold a call, on another port"
+    assert f"note  port 127.0.0.1:{port}: address already in use" in ran.out
+    assert "--port 0" in ran.out
 
 
 def test_doctor_looks_where_the_configuration_points(

@@ -38,7 +38,7 @@ def test_a_server_gets_ready_takes_sessions_and_stops_by_a_signal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     (tmp_path / "spoken.json").write_text("[]")
-    with started([PROGRAM, "serve", "--port", "0", *SCRIPTED], cwd=tmp_path) as process:
+    with started([str(PROGRAM), "serve", "--port", "0", *SCRIPTED], cwd=tmp_path) as process:
         url = address(wait_for_line(process.stdout, "ready: open"))
         assert ask(f"{url}/livez")[0] == 200
         assert ask(f"{url}/readyz") == (200, {"status": "ok", "calls": 0})
@@ -58,9 +58,8 @@ def test_a_server_gets_ready_takes_sessions_and_stops_by_a_signal(
 @pytest.mark.slow
 def test_an_own_agent_is_the_default_of_its_server(tmp_path: Path) -> None:
     (tmp_path / "spoken.json").write_text("[]")
-    command = [PROGRAM, "serve", "keyless_agent:factory", "--port", "0", *SCRIPTED]
-    command[-5] = str(tmp_path / "spoken.json")
-    command[-5] = f"scripted:{command[-5]}"
+    speech = ("--stt", f"scripted:{tmp_path / 'spoken.json'}", "--tts", "scripted")
+    command = [str(PROGRAM), "serve", "keyless_agent:factory", "--port", "0", *speech]
     with started(command, cwd=ROOT / "examples") as process:
         assert "agent keyless_agent:factory" in wait_for_line(process.stdout, "agent ")
         url = address(wait_for_line(process.stdout, "ready: open"))
