@@ -5,6 +5,8 @@
     +-- CredentialsRejected     key missing, wrong or expired: never retried
     +-- ProviderRefused         the provider said no to this request: never retried
     +-- ProviderStalled         the provider was silent past its deadline
+
+Local misuse of an adapter is a MediaValueError or a ConfigError, never one of these (DESIGN 7).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
         +-- TransportStalled     the peer stopped taking audio: its deadline passed
         +-- TransportClosed      the carrier went away
         +-- Unsupported          the carrier has no such control (hold, transfer, DTMF)
+
+Only TransportErrors come from outside; a call survives them (DESIGN 2).
 """
 
 from __future__ import annotations
