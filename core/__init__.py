@@ -72,7 +72,7 @@ from .permissions import PermissionPolicy, PermissionRequest
 from .requests import RequestResult, UserInput, Wake
 from .store import ConsumptionStore, Permission, PermissionStore, Store, SubAgentStores
 from .stores.memory import MemoryStore
-from .tool import Tool, ToolContext, tool
+from .tool import Tool, ToolContext, ToolHost, tool
 from .turn_queue import Hold, TurnQueue
 from .usage import Usage
 from .view import merge_user_messages, model_view
@@ -142,6 +142,7 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "ToolDisplay",
+    "ToolHost",
     "ToolResult",
     "ToolResultData",
     "ToolSettledIdle",

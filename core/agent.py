@@ -3,42 +3,33 @@
 One agent serves one conversation. It owns its turn queue, history, tools, display stack and
 subscribers. Inside `async with agent.running():` it also owns a task group in which subscriber
 pumps, wakes, background compaction and tools that outlive their request live; without it every
-request is complete in itself and starts no task that survives it.
+request is complete in itself and starts no task that survives it. What is done lives in its parts
+(turns, wakes, lifetime, upkeep, amend, runs); this is their one surface, with the contracts.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TypeVar
 
-from .agent_parts import Parts
+from .agent_parts import assemble
 from .amend import Amendments
 from .cancel import CancelToken
-from .commit import CommitGate, Committed
-from .compaction import Compactor
+from .commit import Committed
 from .config import AgentConfig
 from .display import DisplayStack
-from .errors import AbortError, UsageError
-from .events import EventReceived, RequestEnded, RequestStarted, RequestStatus
-from .executor import Executor
-from .external import AgentEvent, EventReceipt, ExternalEvents, WhenIdle
-from .history import History
-from .loop import Request, RequestRun
-from .messages import Message
+from .external import AgentEvent, EventReceipt, WhenIdle
+from .lifetime import Lifetime
 from .mind import Mind
 from .model import Model
 from .notify import Emitter, Listener, Notifier, Subscriber, SubscriberStatistics
-from .permissions import Permissions
-from .requests import RequestResult, UserInput, Wake, read_input
-from .runs import ToolRuns
+from .requests import RequestResult, UserInput, Wake
 from .store import Store
 from .tool import Tool
 from .toolset import Toolset
 from .turn_queue import Hold, TurnQueue
+from .turns import Turns
 from .upkeep import Upkeep
-
-T = TypeVar("T")
+from .wakes import Wakes
 
 
 class Agent:
@@ -59,13 +50,19 @@ class Agent:
         self._mind = mind
         self._display = display
         self._notifier = notifier
-        self._emitter = Emitter(notifier, config.name)
-        self._parts = self._assemble(store, config, toolset)
-        self._amendments = Amendments(self._parts.history)
+        emitter = Emitter(notifier, config.name)
+        self._parts = parts = assemble(self, store, config, toolset, emitter.emit)
+        self._amendments = Amendments(parts.history)
+        self._lifetime = Lifetime(parts.runs, notifier, config.close_timeout_s)
         self._upkeep = Upkeep(
-            self._parts, mind, self.turn_queue, self._amendments, self._emitter, self._wake
+            parts, mind, self.turn_queue, self._lifetime, self._amendments, emitter
         )
-        self._lifetime = self._upkeep.lifetime
+        self._wakes = Wakes(
+            parts.events, self.turn_queue, self._lifetime, emitter, config.new_id, self._wake
+        )
+        self._turns = Turns(
+            parts, mind, self.turn_queue, self._lifetime, notifier, self._upkeep, self._wakes
+        )
 
     # -- what it is made of
 
@@ -162,37 +159,30 @@ class Agent:
         committed   gate of tools that are not read_only (commit.Committed)
         message_id  id of the stored user message; also in the request_started event
 
-        Raises AbortError, ModelError, StoreError, UsageError. While it waits in the turn queue an
-        abort leaves the store untouched; later the user message and partial text are kept.
+        Raises AbortError, ModelError, StoreError, UsageError. An abort while it waits in the turn
+        queue leaves the store untouched and emits nothing; later the user message and partial text
+        are kept. AbortError.user_stored tells which; after a ModelError the message is stored. A
+        cancelled caller sees request_started if its turn came (the message then may be stored).
         """
-        wake, user = read_input(request, message_id, self.config.new_id)
-        self._lifetime.check_open()
-        own = token.child() if token is not None else CancelToken()
-        emitter = Emitter(self._notifier, self.name, self.config.new_id("req"), subscriber)
-        accepted = Request(
-            id=emitter.run_id,
-            user=user,
-            wake=wake,
-            token=own,
-            gate=CommitGate(committed, own),
-            emitter=emitter,
+        return await self._turns.process(
+            request,
+            token=token,
+            hold=hold,
             playback=playback,
-            in_call=hold is not None,
+            subscriber=subscriber,
+            committed=committed,
+            message_id=message_id,
         )
-        with self._parts.history.announced(user):
-            self._lifetime.compaction.abort("a request came")
-            async with self.turn_queue.turn(hold, own):
-                own.raise_if_aborted()
-                return await self._with_pumps(self._serve(accepted, hold))
 
     def interrupt(self, reason: str = "interrupted") -> None:
-        """End the running request, its generation and every abortable tool, outstanding or not."""
-        if self._lifetime.active is not None:
-            self._lifetime.active.abort(reason, tools=True)
-        self._parts.runs.abort(reason)
+        """End the running request, its generation and every abortable tool, outstanding or not.
+
+        An un_abortable tool that runs goes on; one still queued behind another never starts.
+        """
+        self._lifetime.interrupt(reason)
 
     def abort_tools(self, reason: str = "aborted") -> None:
-        """Stop every abortable tool that still runs; generation goes on."""
+        """Stop every abortable tool that still runs, and queued ones; generation goes on."""
         self._parts.runs.abort(reason)
 
     async def join_tools(self, limit_s: float, token: CancelToken | None = None) -> None:
@@ -212,14 +202,9 @@ class Agent:
 
         Returns the message's id; with `playback` it is pending until amend_heard.
         """
-        identity = message_id or self.config.new_id("msg")
-        answer = Message(
-            sender="agent", id=identity, text=text, playback="pending" if playback else None
+        return await self._turns.answer(
+            text, hold=hold, token=token, playback=playback, message_id=message_id
         )
-        with self._parts.history.announced(answer):
-            async with self.turn_queue.turn(hold, token):
-                await self._parts.history.append(answer)
-        return identity
 
     # -- corrections: the one writer of stored messages
 
@@ -269,29 +254,7 @@ class Agent:
         goes to the holder of the turn queue (Hold.on_wake), else to a request of its own if the
         agent is running(), else it is deferred to the next user turn.
         """
-        if not event.id:
-            event = replace(event, id=self.config.new_id("event"))
-        in_call = self.turn_queue.current_hold is not None
-        decision = await self._parts.events.accept(
-            event, when_idle, busy=self.busy, in_call=in_call
-        )
-        self._emitter.emit(
-            EventReceived(
-                id=event.id,
-                source=event.source,
-                kind=event.kind,
-                content=event.content,
-                decision=decision,
-            )
-        )
-        if decision == "drop":
-            return EventReceipt("dropped", event.id)
-        if decision == "duplicate":
-            return EventReceipt("duplicate", event.id)
-        if self.busy:
-            return EventReceipt("queued", event.id)
-        woke = decision == "wake" and self._upkeep.wake_now()
-        return EventReceipt("woke" if woke else "deferred", event.id)
+        return await self._wakes.emit(event, when_idle)
 
     # -- life
 
@@ -299,100 +262,21 @@ class Agent:
     async def running(self, survivors: asyncio.TaskGroup | None = None) -> AsyncIterator["Agent"]:
         """Own the agent's tasks for the length of a call.
 
-        Tools then survive barge-in. At exit the request and abortable tools are stopped; un-
-        abortable ones go on in `survivors` (the server's group) if given, else the exit waits for
-        them under their own deadline. Exceptions of the block come out as they are. If the block is
-        cancelled, tools in the agent's own group are cancelled too and recorded as aborted.
+        Tools then survive barge-in. At exit the request and abortable tools are stopped; running
+        un_abortable ones go on in `survivors` (the server's group) if given, else the exit waits
+        for them under their own deadline. Exceptions of the block come out as they are. If the
+        block is cancelled, tools in the own group are cancelled too and recorded as aborted.
         """
-        self._lifetime.check_open()
-        if self._lifetime.group is not None:
-            raise UsageError("running(): the agent is running already")
-        failure: Exception | None = None
-        async with self._notifier.running(), asyncio.TaskGroup() as group:
-            self._lifetime.open(group)
-            self._parts.runs.group = survivors or group
-            try:
-                yield self
-            except Exception as error:
-                failure = error  # a TaskGroup would wrap it
-            finally:
-                # From here on nothing new enters the group: late batches end with their request.
-                self._parts.runs.group = None
-                self._lifetime.end("the call ended")
-                self.interrupt("the call ended")
-            await self._parts.runs.settle(self.config.close_timeout_s)
-        if failure is not None:
-            raise failure
+        async with self._lifetime.owned(survivors):
+            yield self
 
     async def aclose(self) -> None:
         """Refuse further requests, stop the running one and abortable tools, flush subscribers."""
-        self._lifetime.closed = True
-        self._lifetime.wakes.abort("the agent was closed")
-        self._lifetime.compaction.abort("the agent was closed")
-        self.interrupt("the agent was closed")
-        await self._parts.runs.settle(self.config.close_timeout_s)
-        await self._notifier.flush()
+        await self._lifetime.close()
 
     async def compact(self, token: CancelToken | None = None, hold: Hold | None = None) -> bool:
         """Summarise history now, in the turn queue. False if it failed or was aborted."""
-        own = token.child() if token is not None else CancelToken()
-        async with self.turn_queue.turn(hold, own):
-            return await self._with_pumps(self._upkeep.compact(own))
-
-    # -- inside
-
-    def _assemble(self, store: Store, config: AgentConfig, toolset: Toolset) -> Parts:
-        emit = self._emitter.emit
-        history = History(store, config.new_id, emit, summaries=config.tool_result_summaries)
-        permissions = Permissions(store, lambda: self._display, config.permission_policy)
-        executor = Executor(
-            permissions,
-            lambda: self._display,
-            un_abortable_timeout_s=config.un_abortable_timeout_s,
-            threads=config.threads,
-        )
-        return Parts(
-            agent=self,
-            config=config,
-            toolset=toolset,
-            history=history,
-            runs=ToolRuns(history, executor, emit),
-            events=ExternalEvents(config.events),
-            compactor=Compactor(config.compaction, history),
-        )
-
-    async def _serve(self, request: Request, hold: Hold | None) -> RequestResult:
-        """Run one request and report its beginning and end, whatever happens."""
-        runs, emitter = self._parts.runs, request.emitter
-        self._lifetime.active, runs.quiet = request.token, False
-        user_id = request.user.id if request.user is not None else None
-        emitter.emit(RequestStarted(user_message_id=user_id))
-        status: RequestStatus = "failed"
-        try:
-            result = await RequestRun(self._parts, self._mind.current, request).run()
-            status = "ok"
-        except (AbortError, asyncio.CancelledError):
-            status = "aborted"
-            raise
-        finally:
-            self._lifetime.active, runs.quiet = None, True
-            emitter.emit(RequestEnded(status=status))
-            emitter.detach()
-            runs.announce()
-            self._upkeep.wake_now()
-        await self._upkeep.compact_after(hold, request.token)
-        return result
+        return await self._turns.compact(token, hold)
 
     async def _wake(self, wake: Wake, token: CancelToken) -> RequestResult:
         return await self.process_request(wake, token=token)
-
-    async def _with_pumps(self, work: Coroutine[object, object, T]) -> T:
-        """Run `work` while subscribers are served; without an owner the pumps live in here."""
-        if not self._notifier.wants_pumps:
-            return await work
-        async with self._notifier.running():
-            try:
-                return await work
-            except Exception as error:
-                failure = error  # a TaskGroup would wrap it
-        raise failure

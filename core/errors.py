@@ -53,8 +53,13 @@ class SlotRejected(CoreError):
 
 class AbortError(Exception):
     """Work ended because its CancelToken fired. Deliberately not a CancelledError: the task that
-    sees it goes on living and must still record what it did (spec core 18)."""
+    sees it goes on living and must still record what it did (spec core 18).
 
-    def __init__(self, reason: str = "aborted") -> None:
+    user_stored  of process_request: whether the request's user message is in the store. False
+                 means that history knows nothing of these words: send them again or lose them.
+    """
+
+    def __init__(self, reason: str = "aborted", *, user_stored: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.user_stored = user_stored

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Executor as ThreadPool
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from .cancel import AbortScope, CancelToken
 from .commit import CommitGate
@@ -21,11 +20,8 @@ from .errors import AbortError
 from .messages import ToolCall, ToolResult, ToolResultData, aborted_result
 from .permissions import Permissions
 from .schema import InvalidInput, validate_input
-from .tool import Tool, ToolContext, wrap_result
+from .tool import Tool, ToolContext, ToolHost, wrap_result
 from .toolset import find_tool, unknown_tool_text
-
-if TYPE_CHECKING:
-    from .agent import Agent
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +30,17 @@ TOOL_INPUT_INVALID = "TOOL_INPUT_INVALID"
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """What one batch of calls runs with; `token` is the one tools watch."""
+    """What one batch of calls runs with.
 
-    agent: "Agent"
+    token  the one tools watch: fires when abortable tools must end
+    stop   fires for a stop word, a hang-up, interrupt(): nothing that is queued starts any more,
+           un_abortable or not. Fires never without `token`
+    """
+
+    host: ToolHost
     tools: tuple[Tool, ...]
     token: CancelToken
+    stop: CancelToken
     gate: CommitGate
 
 
@@ -68,8 +70,9 @@ class Executor:
 
     async def _outcome(self, call: ToolCall, scope: CallScope) -> ToolResultData:
         tool = find_tool(scope.tools, call.tool_name)
-        if scope.token.aborted and not (tool is not None and tool.un_abortable):
-            return aborted_result(scope.token.reason)
+        refused = scope.stop if tool is not None and tool.un_abortable else scope.token
+        if refused.aborted:
+            return aborted_result(refused.reason)
         if tool is None:
             return _error(unknown_tool_text(scope.tools, call.tool_name))
         try:
@@ -96,6 +99,8 @@ class Executor:
         decision = await self._permissions.check(tool, value, call.id, scope.token)
         if not decision.allowed:
             return _error(f"Permission denied for tool {tool.name}: {decision.reason}.")
+        # The stop may have come while gate and permission were asked; from here on it is running.
+        scope.stop.raise_if_aborted()
         return await self._attempts(tool, value, call, scope)
 
     async def _attempts(
@@ -120,7 +125,7 @@ class Executor:
         # An un_abortable tool's question stays open too, until its deadline.
         waits = CancelToken() if tool.un_abortable else scope.token
         display = ToolDisplay(self._display, call.id, tool.name, waits)
-        context = ToolContext(display, scope.agent, scope.token, call.id, tool.name)
+        context = ToolContext(display, scope.host, scope.token, call.id, tool.name)
         seconds = tool.timeout_s
         if seconds is None and tool.un_abortable:
             seconds = self._un_abortable_timeout_s

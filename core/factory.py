@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .agent import Agent
+from .agent import Agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,4 +24,4 @@ class CallInfo:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-AgentFactory = Callable[[CallInfo], "Agent"]
+AgentFactory = Callable[[CallInfo], Agent]

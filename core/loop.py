@@ -8,11 +8,9 @@ it. Owned by the agent, which serialises requests; nothing here starts a task.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from .agent_parts import Parts
-from .cancel import AbortScope, CancelToken
-from .commit import CommitGate
+from .cancel import AbortScope
 from .draft import Draft
 from .errors import ModelError
 from .events import (
@@ -26,8 +24,7 @@ from .executor import CallScope
 from .external import events_message
 from .messages import Message, aborted_result
 from .model import Model, ModelRequest, ModelResult
-from .notify import Emitter
-from .requests import RequestResult, Wake
+from .requests import Request, RequestResult
 from .runs import Batch
 from .tool import Tool
 from .usage import Usage
@@ -40,27 +37,14 @@ KEEP_PARTIAL_S = 2.0
 Brain = Callable[[], tuple[Model, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One accepted request. `user` is None for a wake."""
-
-    id: str
-    user: Message | None
-    wake: Wake | None
-    token: CancelToken
-    gate: CommitGate
-    emitter: Emitter
-    playback: bool
-    in_call: bool
-
-
 class RequestRun:
-    """Runs one request; used once."""
+    """Runs one request; used once. `user_stored`: its user message is in the store."""
 
     def __init__(self, parts: Parts, brain: Brain, request: Request) -> None:
         self._parts = parts
         self._brain = brain
         self._request = request
+        self.user_stored = False
         self._usage = Usage()
         self._calls = 0
         self._tools: tuple[Tool, ...] = ()
@@ -85,7 +69,8 @@ class RequestRun:
         if request.user is not None:
             parts.events.user_turn()
             await parts.history.append(request.user)
-        display = parts.agent.display
+            self.user_stored = True
+        display = parts.host.display
         asking = {slot.tool_call_id for slot in display.stack if slot.id in display.pending_ids}
         await parts.runs.join(
             parts.config.join_wait_s, request.token, {one for one in asking if one}
@@ -195,9 +180,10 @@ class RequestRun:
         parts, request = self._parts, self._request
         # With an owner only the wider scope reaches tools; without one nobody could wait for them.
         owned = parts.runs.group is not None
-        token = request.token.tools.child() if owned else request.token
+        token = request.token.tools.child() if owned else request.token.child()
+        stop = token if owned else token.tools
         # The tools the model was shown, even if they were replaced meanwhile (row 12).
-        scope = CallScope(parts.agent, self._tools, token, request.gate)
+        scope = CallScope(parts.host, self._tools, token, stop, request.gate)
         batch = Batch(
             _reserved(answer).id, answer.tool_calls, scope, request.emitter.emit, asyncio.Event()
         )

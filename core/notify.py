@@ -10,14 +10,16 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from .events import SubscriberEvent, TextDelta
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Subscriber(Protocol):
@@ -130,10 +132,16 @@ class Notifier:
     def pumping(self) -> bool:
         return self._group is not None
 
-    @property
-    def wants_pumps(self) -> bool:
-        """True when there are subscribers and nobody runs their pumps yet."""
-        return self._group is None and bool(self._feeds)
+    async def during(self, work: Coroutine[object, object, T]) -> T:
+        """Run `work` while subscribers are served; without an owner the pumps live in here."""
+        if self._group is not None or not self._feeds:
+            return await work
+        async with self.running():
+            try:
+                return await work
+            except Exception as error:
+                failure = error  # a TaskGroup would wrap it
+        raise failure
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -1,12 +1,15 @@
-"""What goes into process_request and what comes out."""
+"""What goes into process_request, what it becomes there, and what comes out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .cancel import CancelToken
+from .commit import CommitGate
 from .errors import UsageError
 from .events import ToolSettledIdle
 from .messages import ContentPart, IdSource, Message
+from .notify import Emitter
 from .usage import Usage
 
 WakeReason = Literal["event", "tool_settled", "brain"]
@@ -26,6 +29,20 @@ class Wake:
         """Answer a result that came while nobody was asking."""
         note = f"[The result of {event.tool_name} ({event.call_id}) has arrived; it is above.]"
         return cls("tool_settled", note)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One accepted request. `user` is None for a wake; `in_call` says that it runs in a hold."""
+
+    id: str
+    user: Message | None
+    wake: Wake | None
+    token: CancelToken
+    gate: CommitGate
+    emitter: Emitter
+    playback: bool
+    in_call: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

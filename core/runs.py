@@ -45,6 +45,7 @@ class ToolRuns:
         self._emit = emit
         self._batches: dict[str, Batch] = {}
         self._running: dict[str, ToolCall] = {}
+        self._taken_up: set[str] = set()
         self._unseen: dict[str, tuple[str, ResultStatus]] = {}
         self.group: asyncio.TaskGroup | None = None
         self.quiet = True
@@ -95,9 +96,10 @@ class ToolRuns:
             logger.info("asking with tools outstanding", extra={"count": len(self._running)})
 
     def abort(self, reason: str) -> None:
-        """Stop every abortable outstanding tool; un_abortable ones finish."""
+        """Stop every abortable outstanding tool and all that is queued; a running un_abortable one
+        finishes."""
         for batch in list(self._batches.values()):
-            batch.scope.token.abort(reason)
+            batch.scope.token.abort(reason, tools=True)
 
     async def settle(self, limit_s: float) -> None:
         """After abort(): wait until the batches without a running un_abortable tool are over."""
@@ -128,7 +130,7 @@ class ToolRuns:
 
     def _survives(self, batch: Batch, call: ToolCall) -> bool:
         tool = find_tool(batch.scope.tools, call.tool_name)
-        return call.id in self._running and tool is not None and tool.un_abortable
+        return call.id in self._taken_up and tool is not None and tool.un_abortable
 
     async def _owned(self, batch: Batch) -> None:
         """A batch in a shared group: its own failure must not end its neighbours."""
@@ -150,11 +152,13 @@ class ToolRuns:
             await self._close(batch)
 
     async def _one(self, batch: Batch, call: ToolCall) -> None:
+        self._taken_up.add(call.id)
         batch.emit(ToolStarted(call_id=call.id, tool_name=call.tool_name, input=call.input_args))
         await self._record(batch, await self._executor.run(call, batch.scope))
 
     async def _record(self, batch: Batch, result: ToolResult) -> None:
         result = await self._history.add_result(batch.results_id, result)
+        self._taken_up.discard(result.call_id)
         if self._running.pop(result.call_id, None) is None:
             return
         data = result.result
@@ -186,6 +190,7 @@ class ToolRuns:
         finally:
             for call in batch.calls:
                 self._running.pop(call.id, None)
+                self._taken_up.discard(call.id)
             self._history.close_results(batch.results_id)
             self._batches.pop(batch.results_id, None)
             batch.done.set()

@@ -1,26 +1,25 @@
-"""Tools: what a model may call, and how a plain Python function becomes one.
+"""Tools: what a model may call, what a tool sees of its agent, and how a function becomes one.
 
 A tool is a frozen value; running it is the executor's business. Signatures of `do` by number of
 parameters: (input), (input, ctx), or the original's (input, display, agent, token).
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, get_type_hints, overload
+from typing import Protocol, get_type_hints, overload
 
 from pydantic import BaseModel
 
 from .cancel import CancelToken
-from .display import ToolDisplay
+from .display import DisplayStack, ToolDisplay
 from .errors import UsageError
+from .external import AgentEvent, EventReceipt, WhenIdle
 from .messages import ToolResultData
-from .model import ToolSpec
+from .model import Model, ToolSpec
 from .schema import InputModel, fields_of, json_schema_of, model_of_function
-
-if TYPE_CHECKING:
-    from .agent import Agent
+from .store import Store
 
 # The field's types vary by tool, so `do` is checked by arity at construction, not by its types.
 ToolFunction = Callable[..., object]
@@ -34,10 +33,55 @@ class ToolContext:
     may read it and finish anyway. `display` belongs to the loop's thread: not for sync tools."""
 
     display: ToolDisplay
-    agent: "Agent"
+    agent: "ToolHost"
     token: CancelToken
     call_id: str
     tool_name: str
+
+
+class ToolHost(Protocol):
+    """What a tool may use of the agent it runs in; agent.Agent is one, and says what each does.
+
+    Requests are not here: a tool that waited for a turn of its own agent would wait for itself.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def server_mode(self) -> bool: ...
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def tools(self) -> "tuple[Tool, ...]": ...
+
+    @property
+    def model(self) -> Model: ...
+
+    @property
+    def system_prompt(self) -> str: ...
+
+    @property
+    def display(self) -> DisplayStack: ...
+
+    @property
+    def outstanding(self) -> frozenset[str]: ...
+
+    def set_model(self, model: Model) -> None: ...
+
+    def set_system_prompt(self, prompt: str) -> None: ...
+
+    def set_display(self, display: DisplayStack) -> None: ...
+
+    def fold(self, tool: "Tool") -> "ToolHost": ...
+
+    def replace_tools(self, previous: Sequence[str], following: "Sequence[Tool]") -> None: ...
+
+    async def emit_event(
+        self, event: AgentEvent, *, when_idle: WhenIdle | None = None
+    ) -> EventReceipt: ...
 
 
 class _Runner(Protocol):

@@ -60,6 +60,37 @@ GOOD_IMPORTS: list[tuple[ImportRule, str, str]] = [
     (guards.dynamic_import, "web/agents.py", "import importlib\nimportlib.import_module(name)"),
 ]
 
+CIRCLES: list[dict[str, str]] = [
+    {"core/a.py": "from .b import B", "core/b.py": "from .a import A"},
+    {"core/a.py": "from .a import A"},
+    {
+        "core/a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .b import B",
+        "core/b.py": "def f():\n    from . import a",
+    },
+    {
+        "media/a.py": "from .vad.b import B",
+        "media/vad/b.py": "from ..c import C",
+        "media/c.py": "from ..media import a",
+    },
+    {"media/vad/__init__.py": "from .b import B", "media/vad/b.py": "from . import SPEED"},
+    {
+        "core/agent.py": "from .a import A",  # stands outside, only leads into the circle
+        "core/a.py": "from .b import B",
+        "core/b.py": "from .a import A",
+    },
+]
+
+NO_CIRCLES: list[dict[str, str]] = [
+    {"core/a.py": "from .b import B\nfrom .c import C", "core/b.py": "from .c import C"},
+    {
+        "core/__init__.py": "from .a import A",
+        "core/a.py": "from .b import B",
+        "core/b.py": "import asyncio",
+    },
+    {"media/vad/__init__.py": "from .b import B", "media/vad/b.py": "from .c import C"},
+    {"core/a.py": "from .types import A", "core/types.py": "import types"},
+]
+
 LONG = "def f():\n" + "    x = 1\n" * 60
 GREEDY = "class C:\n    def go(self):\n" + "".join(f"        self.a{i} = 1\n" for i in range(11))
 HOARDER = "class C:\n    def __init__(self):\n" + "".join(
@@ -133,6 +164,17 @@ def test_a_bad_import_is_refused(rule: ImportRule, path: str, text: str) -> None
 @pytest.mark.parametrize(("rule", "path", "text"), GOOD_IMPORTS)
 def test_a_good_import_passes(rule: ImportRule, path: str, text: str) -> None:
     assert list(rule(path, ast.parse(text))) == []
+
+
+@pytest.mark.parametrize("part", CIRCLES)
+def test_an_import_circle_is_refused(part: dict[str, str]) -> None:
+    (found,) = guards.import_circles({path: ast.parse(text) for path, text in part.items()})
+    assert found.split(" -> ")[0] == found.split(" -> ")[-1]
+
+
+@pytest.mark.parametrize("part", NO_CIRCLES)
+def test_imports_in_one_direction_pass(part: dict[str, str]) -> None:
+    assert list(guards.import_circles({path: ast.parse(text) for path, text in part.items()})) == []
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), BAD_STYLE)

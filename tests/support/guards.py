@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 
 LOWER: dict[str, set[str]] = {
@@ -85,6 +85,48 @@ def _wrong_own_import(part: str, target: str, other: str) -> Iterator[str]:
         yield f"{target}: {part} may not import {other}"
     elif other == "adapters" and part in PORTS_ONLY and not PORT.match(target):
         yield f"{target}: {part} may import of adapters only ports, socket, errors, credentials"
+
+
+def import_circles(trees: Mapping[str, ast.Module]) -> Iterator[str]:
+    """Modules that import each other, over any number of steps; `trees` holds them by path.
+
+    Imports for types and inside functions count as well: a circle is two names for one module.
+    That importing `a.b` also runs `a/__init__.py` does not count: every part would be a circle.
+    """
+    graph = {path: _imported(path, trees) for path in sorted(trees)}
+    reported: set[str] = set()
+    for start in graph:
+        if start in reported:
+            continue
+        circle = _way_back(start, graph)
+        if circle:
+            reported.update(circle)
+            yield " -> ".join([*circle, start])
+
+
+def _imported(path: str, trees: Mapping[str, ast.Module]) -> list[str]:
+    """The paths of `trees` that the module at `path` names in its imports."""
+    found: set[str] = set()
+    for target in imports(path, trees[path]):
+        stem = target.removeprefix("voxglove.").replace(".", "/")
+        parent = stem.rpartition("/")[0]
+        places = (f"{stem}.py", f"{stem}/__init__.py", f"{parent}.py", f"{parent}/__init__.py")
+        found.update([place for place in places if place in trees][:1])
+    return sorted(found)
+
+
+def _way_back(start: str, graph: Mapping[str, list[str]]) -> list[str]:
+    """The shortest way from `start` to itself, without its end; empty if there is none."""
+    ways = [[start]]
+    seen: set[str] = set()
+    for way in ways:  # grows while it is read: breadth first
+        for step in graph[way[-1]]:
+            if step == start:
+                return way
+            if step not in seen:
+                seen.add(step)
+                ways.append([*way, step])
+    return []
 
 
 def wrong_third_party(path: str, tree: ast.Module) -> Iterator[str]:
