@@ -359,7 +359,9 @@ def _spaced(parts: list[Heard]) -> list[Heard]:
     for index, part in enumerate(parts):
         whole, more = part.text + part.unheard, any(p.text + p.unheard for p in parts[index + 1 :])
         if more and whole and not whole[-1].isspace():
-            tail = {"unheard": f"{part.unheard} "} if part.unheard else {"text": f"{part.text} "}
-            part = replace(part, **tail)
+            if part.unheard:
+                part = replace(part, unheard=f"{part.unheard} ")
+            else:
+                part = replace(part, text=f"{part.text} ")
         spaced.append(part)
     return spaced

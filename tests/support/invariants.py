@@ -128,17 +128,16 @@ def check_history_is_what_was_heard(held: Held, *, tolerance: int, exact: bool) 
 
 
 def _owners(held: Held) -> Iterator[tuple[int, Message]]:
-    """Which stored message each synthesiser spoke, in order."""
+    """Which stored message each synthesiser spoke, in the order in which they got their text."""
     spoken = [m for m in held.history if m.sender == "agent" and m.text.strip()]
-    at = 0
-    for index, voice in enumerate(held.voices):
-        said = words(" ".join(voice.texts))
-        if not said:
-            continue
-        for place in range(at, len(spoken)):
-            if words(spoken[place].text)[: len(said)] == said:
+    used = [(voice.born, at) for at, voice in enumerate(held.voices) if voice.born is not None]
+    next_at = 0
+    for _, index in sorted(used):
+        said = words(" ".join(held.voices[index].texts))
+        for place in range(next_at, len(spoken)):
+            if said and words(spoken[place].text)[: len(said)] == said:
                 yield index, spoken[place]
-                at = place + 1
+                next_at = place + 1
                 break
 
 
