@@ -74,6 +74,8 @@ class Answer:
     decision: Decision | None
     """None: no detector, or it did not answer in time (row 61)."""
     late: bool = False
+    again: bool = False
+    """It was the second answer about the same silence."""
 
 
 def hold_for(
@@ -90,5 +92,6 @@ def hold_for(
         reason = f"fallback:{tier}" if answer.late else tier
         return Decision(pauses.stretch(config.tiers.hold(tier)), reason)
     if decision.p is not None and text != answer.asked_text:
-        return weigh(decision.p, TurnQuery(transcript=text, silence_ms=waited_ms), config.detector)
+        query = TurnQuery(transcript=text, silence_ms=waited_ms, again=answer.again)
+        return weigh(decision.p, query, config.detector)
     return decision

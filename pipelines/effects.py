@@ -192,6 +192,7 @@ class Effects:
             audio=self._parts.ear.window(),
             context=tuple(self._context),
             silence_ms=max(0, (now - order.end) * 1000 // call.RATE),
+            again=order.again,
         )
         self._asking = self._parts.spawn(self._decide(order.query, query))
 

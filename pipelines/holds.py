@@ -119,7 +119,7 @@ def on_verdict(step: Step, event: Verdict) -> None:
     if not event.failed:
         decision = Decision(event.hold_ms, event.reason, event.p, event.again_ms)
     if hold is not None and hold.query == event.query and hold.answered_at is None:
-        answer = Answer(hold.asked_text, decision, late=decision is None)
+        answer = Answer(hold.asked_text, decision, late=decision is None, again=hold.again)
         step.put(hold=replace(hold, answered_at=step.at, answer=answer))
         try_commit(step)
     elif hold is None and step.state.stable_asked_at and event.query == step.state.queries:
@@ -143,7 +143,7 @@ def tend_hold(step: Step) -> None:
         if not step.state.transcript.text and step.state.user == "holding":
             drop(step, "final_timeout")
             return
-        step.put(hold=replace(hold, awaiting_since=None, text_at=step.at))
+        step.put(hold=replace(hold, awaiting_since=None, text_at=step.at, owed=True))
     try_commit(step)
 
 
@@ -188,7 +188,9 @@ def _judge_stable(step: Step, decision: Decision | None) -> None:
     decided, turn = _decide(step, answer, 0), step.config.turn
     still = step.at - state.transcript.changed_at
     if decided.hold_ms <= turn.stable_hold_ms or still >= samples(turn.stable_ms + decided.hold_ms):
-        _commit(step, "stable", decided, step.at, None)
+        # What the recogniser has not come to yet is not of this turn.
+        end = state.transcript.end
+        _commit(step, "stable", decided, step.at if end is None else end, None)
 
 
 def sweep(step: Step) -> None:
@@ -268,9 +270,10 @@ def _commit(step: Step, reason: str, hold: Decision, end: int, held: Holding | N
     timing = None if held is None else _timing(step, held, hold)
     told = TellTurn("committed", reason, transcript.text, turn, hold.hold_ms, hold.p, start, end)
     step.do(replace(told, timing=timing))
-    committed = commit_of(turn, transcript, start, finished, open=step.config.continuous)
+    owed = held is not None and held.owed
+    committed = commit_of(turn, transcript, start, finished, owed=owed)
     step.put(turns=turn, committed=committed)
-    if committed.confirming:
+    if committed.confirming and not owed:
         step.do(FlushStt(finished))
     _close_turn(step, finished, "committed")
     start_reply(step, "speech", transcript.text, turn=turn, start=start, end=end)

@@ -60,7 +60,8 @@ class TurnQuery:
     """What a detector may look at.
 
     `audio`: int16 mono at 16 kHz, shape [n], n <= 128,000, ending where the question is asked;
-    None when none was kept. `silence_ms`: how long the caller has been silent.
+    None when none was kept. `silence_ms`: how long the caller has been silent. `again`: asked once
+    before about the same silence.
     """
 
     transcript: str
@@ -69,6 +70,7 @@ class TurnQuery:
     silence_ms: int = 0
     pauses: PauseEma = PauseEma()
     expecting: Expecting = "anything"
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

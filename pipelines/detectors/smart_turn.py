@@ -34,6 +34,9 @@ class SmartTurnConfig:
     """The decision rule of CONTRACTS E. Raises ValueError for probabilities outside 0..1."""
 
     commit_p: float = 0.5
+    again_p: float = 0.96
+    """Asked again of a longer silence, this much commits: silence alone makes the model say yes,
+    so an answer that takes back its first one must be nearly certain (docs/decisions/0007)."""
     question_p: float = 0.2
     ask_again_ms: int = 600
     hard_end_ms: int = 1500
@@ -43,7 +46,7 @@ class SmartTurnConfig:
     spoken as a sentence of its own (field fault 22)."""
 
     def __post_init__(self) -> None:
-        for name in ("commit_p", "question_p"):
+        for name in ("commit_p", "again_p", "question_p"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: {getattr(self, name)} cannot be used; use 0..1")
         if not 0 < self.ask_again_ms <= self.hard_end_ms <= self.dictation_end_ms:
@@ -100,10 +103,11 @@ class SmartTurnDetector:
 
 def weigh(p: float, query: TurnQuery, config: SmartTurnConfig = DEFAULTS) -> Decision:
     """The decision rule alone: p >= .5, or a question and p >= .2, commits; else hold. Spelling
-    is held a while even then."""
-    if p >= config.commit_p and is_spelling(query.transcript):
+    is held a while even then. A second answer needs p >= .96."""
+    enough = config.again_p if query.again else config.commit_p
+    if p >= enough and is_spelling(query.transcript):
         return Decision(config.spelling_ms, f"spelling:{p:.2f}", p)
-    if p >= config.commit_p:
+    if p >= enough:
         return Decision(0, f"smart_turn:{p:.2f}", p)
     if p >= config.question_p and is_question(query.transcript):
         return Decision(0, f"smart_turn-q:{p:.2f}", p)

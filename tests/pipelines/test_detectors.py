@@ -145,6 +145,12 @@ def test_decision_rule(p: float, text: str, silence: int, hold: int, again: int 
     assert (decision.hold_ms, decision.ask_again_ms, decision.p) == (hold, again, p)
 
 
+@pytest.mark.parametrize(("p", "hold"), [(0.95, 1500), (0.96, 0)])
+def test_a_second_answer_must_be_nearly_certain(p: float, hold: int) -> None:
+    query = TurnQuery(transcript="He might even have been made", silence_ms=620, again=True)
+    assert weigh(p, query).hold_ms == hold
+
+
 @pytest.mark.parametrize(
     ("text", "spelled"),
     [
