@@ -77,13 +77,14 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True)
 class OpenedCall:
-    """A call ready to run, its agent, `announce`, which emits its first event, and the words of
-    its answers while they grow."""
+    """A call ready to run, its agent, `announce`, which emits its first event, the words of its
+    answers while they grow, and what its turn machine decides by."""
 
     call: Call
     agent: Agent
     announce: Callable[[], None]
     live_text: LiveText
+    machine: MachineConfig
 
 
 async def open_shared(
@@ -130,7 +131,7 @@ async def open_call(
     calls.append(live)
     started = _started(shared, info, agent, jobs, how)
     async with bound(agent, live, has_display=how.has_display) as text:
-        yield OpenedCall(live, agent, lambda: live.emit(started), text)
+        yield OpenedCall(live, agent, lambda: live.emit(started), text, _machine(shared))
 
 
 def call_factory(shared: Shared) -> CallFactory:
@@ -188,7 +189,7 @@ def _brain(
     how: CallOptions,
     survivors: asyncio.TaskGroup | None,
 ) -> VoicePipeline:
-    config, speech = shared.config, shared.speech
+    speech = shared.speech
     parts = PipelineParts(
         agent=agent,
         stt=lambda: speech.stt(jobs),
@@ -198,9 +199,13 @@ def _brain(
         jobs=jobs,
         survivors=survivors,
     )
-    barge_in = replace(config.barge_in, by_request=not speech.continuous)
-    machine = MachineConfig(turn=config.turn, barge_in=barge_in, continuous=speech.continuous)
-    return VoicePipeline(parts, machine, record=how.record)
+    return VoicePipeline(parts, _machine(shared), record=how.record)
+
+
+def _machine(shared: Shared) -> MachineConfig:
+    config, continuous = shared.config, shared.speech.continuous
+    barge_in = replace(config.barge_in, by_request=not continuous)
+    return MachineConfig(turn=config.turn, barge_in=barge_in, continuous=continuous)
 
 
 def _started(

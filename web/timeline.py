@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from ..media.events import CallEnded, CallEvent, Response, to_line
-from ..pipelines.log import encode
+from ..pipelines.log import encode, encode_config
+from ..pipelines.machine import MachineConfig
 from ..pipelines.vocabulary import TurnEvent
 
 
@@ -38,13 +39,20 @@ class TurnLogFile:
     def __init__(self, path: Path) -> None:
         self._file = _open(path)
 
+    def begin(self, config: MachineConfig) -> None:
+        """Write the first line: what the machine will decide by."""
+        self._write(encode_config(config))
+
     def __call__(self, event: TurnEvent) -> None:
         """Write one event."""
-        self._file.write(json.dumps(encode(event), ensure_ascii=False) + "\n")
+        self._write(encode(event))
 
     def close(self) -> None:
         """No more events. Idempotent."""
         self._file.close()
+
+    def _write(self, line: dict[str, object]) -> None:
+        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def _open(path: Path) -> IO[str]:

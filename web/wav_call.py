@@ -85,6 +85,8 @@ async def hold(shared: Shared, order: WavCall) -> WavResult:
         async with open_call(shared, info, options) as opened:
             if order.fast:
                 _refuse_network(shared, opened.agent)
+            if record is not None:
+                record.begin(opened.machine)
             live = opened.call
             live.subscribe(lambda at, event: result.events.append((at, event)))
             live.subscribe(watch)

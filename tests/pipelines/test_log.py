@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from voxglove.pipelines.log import TurnLogError, decode, encode
+from voxglove.media.turns.bargein import BargeInConfig
+from voxglove.pipelines.commit import TurnConfig
+from voxglove.pipelines.detectors.heuristic import Tiers
+from voxglove.pipelines.log import (
+    TurnLogError,
+    decode,
+    decode_config,
+    encode,
+    encode_config,
+    read_log,
+)
+from voxglove.pipelines.state import MachineConfig
 from voxglove.pipelines.vocabulary import Tick, TurnEvent, Verdict, Voice
 
 LEVEL = st.floats(0, 1)
@@ -51,3 +62,37 @@ def test_fields_with_defaults_may_be_missing() -> None:
 def test_what_is_no_event_is_named(line: dict[str, object], says: str) -> None:
     with pytest.raises(TurnLogError, match=says):
         decode(line)
+
+
+CHANGED = MachineConfig(
+    turn=TurnConfig(fresh_ms=7, start_muted=True, tiers=Tiers(short_ms=1)),
+    barge_in=BargeInConfig(by_request=True),
+    continuous=True,
+)
+
+
+@pytest.mark.parametrize("config", [MachineConfig(), CHANGED])
+def test_a_log_holds_what_the_machine_decided_by(config: MachineConfig) -> None:
+    lines = [encode_config(config), encode(Tick(at=320))]
+    found, events = read_log(json.loads(json.dumps(line)) for line in lines)
+    assert found == config
+    assert list(events) == [Tick(at=320)]
+
+
+def test_numbers_that_a_log_does_not_name_have_their_defaults() -> None:
+    assert decode_config({"config": {"turn": {"fresh_ms": 7}}}).turn == TurnConfig(fresh_ms=7)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {},
+        {"event": "Tick", "at": 0},
+        {"config": 1},
+        {"config": {"mood": 1}},
+        {"config": {"turn": {"fresh_ms": -1}}},
+    ],
+)
+def test_a_log_without_a_usable_config_is_refused(line: dict[str, object]) -> None:
+    with pytest.raises(TurnLogError, match="config"):
+        read_log([line])

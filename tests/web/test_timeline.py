@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.timeline_schema import SHAPES, faults, line_faults, read_timeline
 from voxglove.media import events as call
-from voxglove.pipelines.log import decode
+from voxglove.pipelines.log import read_log
+from voxglove.pipelines.machine import MachineConfig
 from voxglove.pipelines.vocabulary import Tick, TurnEvent, Voice
 from voxglove.web.timeline import TimelineFile, TurnLogFile
 
@@ -73,12 +74,12 @@ def test_a_turn_log_reads_back_as_its_events(tmp_path: Path) -> None:
         Voice(at=640, kind="start", position=320),
     ]
     file = TurnLogFile(tmp_path / "r.jsonl")
+    file.begin(MachineConfig())
     for event in events:
         file(event)
     file.close()
-    assert [
-        decode(json.loads(line)) for line in (tmp_path / "r.jsonl").read_text().splitlines()
-    ] == events
+    config, read = read_log(map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines()))
+    assert (config, list(read)) == (MachineConfig(), events)
 
 
 def test_a_file_that_cannot_be_made_is_an_error_at_once(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import soundfile
 
 from tests.support.timeline_schema import Line, faults, read_timeline
 from tests.web.cli.program import JFK, PROGRAM, ROOT, SHORT, Inside, started, voxglove
-from voxglove.pipelines.log import decode
-from voxglove.pipelines.machine import MachineConfig, replay
+from voxglove.pipelines.log import read_log
+from voxglove.pipelines.machine import replay
 from voxglove.pipelines.vocabulary import Cut, TellTurn
 
 OWN_AGENT = ROOT / "examples"
@@ -254,12 +254,11 @@ def factory(info):
 """
 
 
-def test_the_record_replays_to_the_same_decisions(inside: Inside) -> None:
-    ran = inside.call("--model", "scripted:echo", "--timeline", "t.jsonl", "--record", "r.jsonl")
-    assert ran.code == 0, ran.err
-    events = [decode(json.loads(line)) for line in Path("r.jsonl").read_text().splitlines()]
-    effects = [effect for _, effect in replay(events, MachineConfig())]
-    lines = read_timeline(Path("t.jsonl"))
+def assert_replays(record: Path, timeline: Path) -> None:
+    """The machine decides the same of the recorded inputs: turns, cuts, words."""
+    config, events = read_log(map(json.loads, record.read_text().splitlines()))
+    effects = [effect for _, effect in replay(events, config)]
+    lines = read_timeline(timeline)
     told = [(e.event, e.reason, e.text, e.turn) for e in effects if isinstance(e, TellTurn)]
     written = [
         (line["event"], line["reason"], line["text"], line.get("turn"))
@@ -268,6 +267,22 @@ def test_the_record_replays_to_the_same_decisions(inside: Inside) -> None:
     assert told == written and told
     cut = [effect.reason for effect in effects if isinstance(effect, Cut) and effect.audible]
     assert cut == [line["reason"] for line in of(lines, "interruption", event="cut")]
+
+
+def test_the_record_replays_to_the_same_decisions(inside: Inside) -> None:
+    ran = inside.call("--model", "scripted:echo", "--timeline", "t.jsonl", "--record", "r.jsonl")
+    assert ran.code == 0, ran.err
+    assert_replays(Path("r.jsonl"), Path("t.jsonl"))
+
+
+@pytest.mark.slow
+@pytest.mark.local_speech
+def test_the_record_of_an_interrupted_answer_replays(tmp_path: Path) -> None:
+    files = ("--timeline", "t.jsonl", "--record", "r.jsonl")
+    ran = voxglove("call", "--wav", JFK, "--model", "scripted:echo", "--fast", *files, cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert of(read_timeline(tmp_path / "t.jsonl"), "interruption", event="cut")
+    assert_replays(tmp_path / "r.jsonl", tmp_path / "t.jsonl")
 
 
 def test_two_fast_calls_write_the_same_timeline(inside: Inside) -> None:

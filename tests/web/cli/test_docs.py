@@ -9,7 +9,7 @@ import pytest
 from tests.support.timeline_schema import SHAPES
 from tests.web.cli.program import ROOT
 from voxglove.adapters.transports.websocket_messages import OPTIONAL, REQUIRED
-from voxglove.web.cli import app
+from voxglove.web.cli.program import app
 from voxglove.web.config import Config
 from voxglove.web.config_report import report
 

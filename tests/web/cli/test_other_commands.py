@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.web.cli.program import Inside, voxglove
-from voxglove.web.cli import app, run
+from voxglove.web.cli import run
+from voxglove.web.cli.program import app
 from voxglove.web.config_docs import undescribed
 
 DOCTOR = sys.modules["voxglove.web.cli.doctor"]
@@ -178,3 +180,11 @@ def test_the_program_has_no_other_commands() -> None:
     names = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert names == {"serve", "call", "doctor", "models"}
     assert [group.name for group in app.registered_groups] == ["config"]
+
+
+def test_the_entry_point_loads_nothing_before_it_can_be_interrupted() -> None:
+    code = "import sys, voxglove.web.cli; print({'typer', 'aiohttp', 'numpy'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "set()\n"
