@@ -48,8 +48,22 @@ def no_leaks() -> Iterator[None]:
         pytest.fail("the test left behind:\n  " + "\n  ".join(found), pytrace=False)
 
 
+_NUMBERS = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Keep measured numbers for the end of the run, where they show whether tests pass or not."""
+    return request.config.stash.setdefault(_NUMBERS, []).append
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print seconds per test folder."""
+    """Print what was measured, and seconds per test folder."""
+    numbers = terminalreporter.config.stash.get(_NUMBERS, [])
+    if numbers:
+        terminalreporter.section("measured")
+        for text in numbers:
+            terminalreporter.write_line(text)
     durations = [
         (report.nodeid, report.when, report.duration)
         for reports in terminalreporter.stats.values()

@@ -121,6 +121,7 @@ def _server(config: Config, build: CallFactory) -> Server:
     server = Server(config, signer, registry, metrics, watchdog, keys)
     metrics.gauge("loop_lag_seconds", lambda: watchdog.lag_s)
     metrics.gauge("sockets_active", lambda: server.open_sockets)
+    metrics.gauge("tasks", lambda: len(asyncio.all_tasks()))
     return server
 
 

@@ -16,6 +16,7 @@ HELP: Mapping[str, str] = {
     "calls_active": "Calls alive now, attached or lingering.",
     "sockets_total": "WebSockets accepted.",
     "sockets_active": "WebSockets open now.",
+    "tasks": "Tasks of the event loop.",
     "bad_messages_total": "Client messages refused.",
     "input_dropped_samples_total": "Input samples dropped because they came too fast.",
     "loop_lag_seconds": "How late the event loop woke lately (maximum of 5 s).",

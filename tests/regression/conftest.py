@@ -1,4 +1,4 @@
-"""What the regression calls share: models loaded once, numbers to print, the golden switch."""
+"""What the regression calls share: models loaded once, and the golden switch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from tests.regression.agents import talker
-from tests.regression.drive import Tell
 from voxglove.web.build import Shared, open_shared
 from voxglove.web.config import Config, PartConfig
 
@@ -17,24 +16,6 @@ from voxglove.web.config import Config, PartConfig
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden` rewrites tests/regression/golden from this run."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden timelines")
-
-
-_NUMBERS = pytest.StashKey[list[str]]()
-
-
-@pytest.fixture
-def tell(request: pytest.FixtureRequest) -> Tell:
-    """Keep measured numbers for the end of the run, where they show whether tests pass or not."""
-    return request.config.stash.setdefault(_NUMBERS, []).append
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what `tell` was told."""
-    numbers = terminalreporter.config.stash.get(_NUMBERS, [])
-    if numbers:
-        terminalreporter.section("numbers of the regression calls")
-        for text in numbers:
-            terminalreporter.write_line(text)
 
 
 @pytest.fixture(scope="session")

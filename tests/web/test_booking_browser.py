@@ -8,10 +8,6 @@ interrupts the first answer. The other test drops the socket in the middle of an
 from __future__ import annotations
 
 import asyncio
-import re
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +16,7 @@ import pytest
 from tests.audio_fixtures.load import fixture
 from tests.support.chaos import chaos_proxy
 from tests.web import browser
+from tests.web.serving import served
 from voxglove.media.pcm import Samples
 
 pytestmark = [pytest.mark.browser, pytest.mark.local_speech, pytest.mark.slow]
@@ -36,34 +33,6 @@ def caller(*parts: float | str) -> Samples:
     return np.concatenate(pieces)
 
 
-@asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[str]:
-    """`voxglove serve` on a free port, its book in `folder`; the address it printed."""
-    (folder / "voxglove.yaml").write_text(
-        f"bookings: {folder / 'book.db'}\nmodel: demo\nserver: {{drain_s: 1}}\n"
-    )
-    program = Path(sys.executable).with_name("voxglove")
-    process = await asyncio.create_subprocess_exec(
-        *(program, "serve", "--port", "0", "--config", str(folder / "voxglove.yaml")),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(60):
-            while True:
-                line = (await process.stdout.readline()).decode()
-                assert line, "the server ended before it was ready"
-                if found := re.search(r"http://127\.0\.0\.1:\d+/", line):
-                    break
-        yield found[0]
-    finally:
-        process.terminate()
-        async with asyncio.timeout(40):
-            await process.wait()
-        process._transport.close()  # type: ignore[attr-defined]  # 3.11 leaves its pipes open
-
-
 async def spoken(chrome: browser.Browser, wanted: str, within_s: float) -> None:
     """Wait until the agent's transcript holds `wanted`."""
     words = chrome.page.locator(".agent .words", has_text=wanted)
@@ -75,8 +44,8 @@ async def test_a_table_is_booked_by_voice_one_turn_by_interrupting(tmp_path: Pat
     speech = caller("booking_1", 4.3, "booking_2", 8.5, "booking_3", 15.0)
     microphone = browser.microphone_file(tmp_path / "caller.wav", speech)
     async with (
-        served(tmp_path) as url,
-        browser.opened(url, microphone=microphone) as chrome,
+        served(tmp_path) as server,
+        browser.opened(server.url, microphone=microphone) as chrome,
     ):
         await chrome.start()
         await spoken(chrome, "Anna Smith", 30)
@@ -94,8 +63,8 @@ async def test_a_table_is_booked_by_voice_one_turn_by_interrupting(tmp_path: Pat
 async def test_a_socket_lost_in_the_middle_of_an_answer_loses_nothing(tmp_path: Path) -> None:
     speech = caller("booking_1", 14.0, "booking_2", 9.5, "booking_3", 15.0)
     microphone = browser.microphone_file(tmp_path / "caller.wav", speech)
-    async with served(tmp_path) as url:
-        host, port = re.findall(r"//([\d.]+):(\d+)/", url)[0]
+    async with served(tmp_path) as server:
+        host, port = server.url.removeprefix("http://").split(":")
         async with (
             chaos_proxy(host, int(port)) as proxy,
             browser.opened("http://{}:{}/".format(*proxy.address), microphone=microphone) as chrome,

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -83,15 +82,17 @@ def started(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def wait_for_line(stream: IO[str] | None, words: str) -> str:
-    """The first line with `words`. Fails at the stream's end; the test's timeout bounds it."""
-    assert stream is not None
+def wait_for_line(process: subprocess.Popen[str], words: str) -> str:
+    """The first printed line with `words`. Fails when the program ends without; the test's timeout
+    bounds the wait."""
+    assert process.stdout is not None and process.stderr is not None
     seen = []
-    for line in stream:
+    for line in process.stdout:
         seen.append(line)
         if words in line:
             return line
-    pytest.fail(f"{words!r} never came; it printed: {''.join(seen)}", pytrace=False)
+    errors = process.stderr.read()
+    pytest.fail(f"{words!r} never came; it printed: {''.join(seen)}{errors}", pytrace=False)
 
 
 class Inside:

@@ -38,7 +38,7 @@ def test_a_server_gets_ready_takes_sessions_and_stops_by_a_signal(
 ) -> None:
     (tmp_path / "spoken.json").write_text("[]")
     with started([str(PROGRAM), "serve", "--port", "0", *SCRIPTED], cwd=tmp_path) as process:
-        url = address(wait_for_line(process.stdout, "ready: open"))
+        url = address(wait_for_line(process, "ready: open"))
         assert ask(f"{url}/livez")[0] == 200
         assert ask(f"{url}/readyz") == (200, {"status": "ok", "calls": 0})
         with urlopen(f"{url}/", timeout=10) as page:
@@ -60,8 +60,8 @@ def test_an_own_agent_is_the_default_of_its_server(tmp_path: Path) -> None:
     speech = ("--stt", f"scripted:{tmp_path / 'spoken.json'}", "--tts", "scripted")
     command = [str(PROGRAM), "serve", "keyless_agent:factory", "--port", "0", *speech]
     with started(command, cwd=ROOT / "examples") as process:
-        assert "agent keyless_agent:factory" in wait_for_line(process.stdout, "agent ")
-        url = address(wait_for_line(process.stdout, "ready: open"))
+        assert "agent keyless_agent:factory" in wait_for_line(process, "agent ")
+        url = address(wait_for_line(process, "ready: open"))
         assert ask(f"{url}/session", {})[0] == 201
         assert ask(f"{url}/session", {"agent": "demo"})[0] == 201
         process.send_signal(signal.SIGTERM)
@@ -75,7 +75,7 @@ def test_make_serve_prints_the_address_of_a_server_that_is_ready() -> None:
     # The tests' own environment has everything that the target would install.
     installed = ("--old-file", ".venv/.installed")
     with started(["make", *installed, "serve", "ARGS=--port 0"], cwd=ROOT) as process:
-        url = address(wait_for_line(process.stdout, "ready: open"))
+        url = address(wait_for_line(process, "ready: open"))
         assert ask(f"{url}/readyz")[0] == 200
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
         process.communicate(timeout=30)
