@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,10 +26,20 @@ def slope(values: list[int]) -> float:
     return float(np.polyfit(steps, values, 1)[0])
 
 
+async def admitted(http: aiohttp.ClientSession, url: str) -> str:
+    """A call's token; a server that feels its machine is too busy says so, and is asked again."""
+    for _ in range(10):
+        async with http.post(f"{url}/session", json={}) as answer:
+            if answer.status == 201:
+                return str((await answer.json())["token"])
+            assert answer.status == 503, await answer.text()
+            await asyncio.sleep(float(answer.headers["Retry-After"]))
+    raise AssertionError("never admitted")
+
+
 async def one_call(http: aiohttp.ClientSession, url: str) -> None:
     """Connect, send a little sound, ask in writing, hear the answer begin, hang up."""
-    async with http.post(f"{url}/session", json={}) as answer:
-        token = (await answer.json())["token"]
+    token = await admitted(http, url)
     ws = await http.ws_connect(f"{url}/ws?token={token}", max_msg_size=0)
     client = Client(ws)
     await client.until_kind("ready")
