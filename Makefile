@@ -59,6 +59,7 @@ $(VENV)/.installed: pyproject.toml requirements.lock | $(BIN)/python
 $(VENV)/.installed-test: pyproject.toml requirements-test.lock | $(BIN)/python
 	@echo "Installing voxglove and its test tools into $(VENV) ..."
 	$(call install_locked,requirements-test.lock)
+	@touch $(VENV)/.installed  # the test lock holds all that the other one does
 
 $(BIN)/python:
 	@set -e; found=""; \
