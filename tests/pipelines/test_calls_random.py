@@ -7,12 +7,12 @@ can hold a word of another. Bounded: a few dozen calls of about ten seconds of v
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.support.calls import CallScript, Does, Says, at, hold_call
+from tests.support.calls import CallScript, Does, Live, Says, at, hold_call
 from tests.support.invariants import check_all
 from voxglove.adapters.models.scripted import Call, Fail, Step, Text, say
 from voxglove.adapters.stt.scripted import SttFaults
@@ -23,7 +23,14 @@ from voxglove.media import brain
 
 SCHEMA = {"type": "object", "properties": {}}
 SYLLABLES = ("ba", "ko", "mi", "du", "re", "fa", "so", "la", "ti", "ne")
-NOISES = ("", "", "mm-hm", "stop")
+COMMANDS: list[brain.Command] = [
+    brain.Interrupt(),
+    brain.Commit(),
+    brain.ClientBargeIn(),
+    brain.Mute(on=True),
+    brain.Mute(on=False),
+    brain.Respond("go on"),
+]
 
 
 def unique_words() -> Iterator[str]:
@@ -45,7 +52,7 @@ def callers(draw: st.DrawFn, words: Iterator[str]) -> list[Says]:
         ends = draw(st.sampled_from(["?", ".", ""]))
         count = draw(st.integers(1, 3))
         text = " ".join(next(words) for _ in range(count)) + ends
-        text = draw(st.sampled_from([*NOISES[:1], *[text] * 4]))
+        text = draw(st.sampled_from(["", "mm-hm", *[text] * 5]))
         said.append(Says(round(when, 2), round(when + length, 2), text))
         when += length
     return said
@@ -79,16 +86,7 @@ def scripts(draw: st.DrawFn) -> CallScript:
     words = unique_words()
     continuous = draw(st.booleans())
     caller = draw(callers(words))
-    commands = st.sampled_from(
-        [
-            brain.Interrupt(),
-            brain.Commit(),
-            brain.ClientBargeIn(),
-            brain.Mute(on=True),
-            brain.Mute(on=False),
-            brain.Respond("go on"),
-        ]
-    )
+    commands = st.sampled_from(COMMANDS)
     whens = st.sampled_from([0.7, 1.3, 2.1, 2.9, 4.4, 6.2])
     does = [Does(when, _command(draw(commands))) for when in draw(st.lists(whens, max_size=2))]
     if draw(st.integers(0, 3)) == 0:
@@ -128,7 +126,7 @@ def scripts(draw: st.DrawFn) -> CallScript:
     )
 
 
-def _command(command: brain.Command):  # type: ignore[no-untyped-def]
+def _command(command: brain.Command) -> Callable[[Live], object]:
     return lambda live: live.command(command)
 
 

@@ -22,7 +22,8 @@ from voxglove.core.builder import Glove
 from voxglove.core.config import AgentConfig
 from voxglove.core.messages import Message
 from voxglove.core.tool import Tool
-from voxglove.media import brain, events
+from voxglove.media import events
+from voxglove.media.brain import Command
 from voxglove.media.call import Call, CallPolicy
 from voxglove.media.format import PIPELINE, AudioFormat
 from voxglove.media.pcm import Samples
@@ -129,7 +130,7 @@ class Live:
         self.call.attach(fresh)
         return fresh
 
-    def command(self, command: brain.Command) -> asyncio.Future[None]:
+    def command(self, command: Command) -> asyncio.Future[None]:
         """Give a command and keep its future."""
         done = self.call.command(command)
         self.futures.append(done)

@@ -53,7 +53,7 @@ def check_silence_after_cuts(held: Held) -> None:
     for piece in _all_pieces(held):
         born, end = _born(held, held.voices[piece.response]), piece.at + piece.end - piece.start
         for cut in cuts:
-            late = born <= cut and end > cut + SILENCE
+            late = born < cut and end > cut + SILENCE
             kept = late and _survives(held, piece.response, cut)
             assert not late or kept, _say(held, f"{piece} sounds after the cut at {cut}")
 
