@@ -60,13 +60,23 @@ def start_reply(
     reply = Reply(gen, turn, command, step.at)
     step.put(gens=gen, reply=reply, barge=bargein.BargeIn(), woken=False)
     step.do(StartReply(gen, turn, source, text, start, end))
-    if step.state.user != "silent" and source != "speech":
-        # Nobody decided about what is being said: the answer waits for that (DESIGN 5.2).
-        began = step.state.speech.turn_start
-        step.speech(onset_at=step.at if began is None else began)
-        if step.state.user == "tentative":
-            open_gate(step)
-        feed_barge_in(step, bargein.Onset(step.at, step.at))
+    if source != "speech":
+        _wait_for_voice(step)
+
+
+def _wait_for_voice(step: Step) -> None:
+    """Nobody decided yet about what is being said: the answer waits for that (DESIGN 5.2)."""
+    if step.state.user == "silent":
+        return
+    began = step.state.speech.turn_start
+    step.speech(onset_at=step.at if began is None else began)
+    if step.state.user == "holding":
+        # The voice is over, its turn is not: that turn's decision frees the answer or ends it.
+        _pause(step)
+        return
+    if step.state.user == "tentative":
+        open_gate(step)
+    feed_barge_in(step, bargein.Onset(step.at, step.at))
 
 
 def cut_reply(step: Step, reason: str, *, tools: bool) -> None:
@@ -234,6 +244,7 @@ def _leave_narration(step: Step) -> None:
         step.do(DuckVad(True))
     else:
         step.move_agent("narrated, reply open")
+    _wait_for_voice(step)
 
 
 def take_queued(step: Step) -> None:

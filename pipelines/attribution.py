@@ -18,12 +18,13 @@ TAIL_MS = 320
 """A report that ends this little after a turn is still about that turn: recognisers read a tail."""
 
 
-def commit_of(turn: int, transcript: Transcript, start: int, end: int, *, open: bool) -> Committed:
-    """What is remembered of a committed turn. `open`: the recogniser will confirm its partials."""
+def commit_of(turn: int, transcript: Transcript, start: int, end: int, *, owed: bool) -> Committed:
+    """What is remembered of a committed turn: the recogniser has its partials still to confirm,
+    or all of it when it `owed` a final that was not waited for any longer."""
     sure = [piece for piece in transcript.pieces if piece.final]
-    unsure = [piece for piece in transcript.pieces if not piece.final]
+    unsure = [piece for piece in transcript.pieces if owed or not piece.final]
     committed = Committed(turn, transcript.text, start, end)
-    if not open or not unsure:
+    if not unsure:
         return committed
     first = unsure[0].start
     head = " ".join(piece.text.strip() for piece in sure if piece.start < first)
@@ -54,8 +55,9 @@ def _of_committed(step: Step, event: Words, committed: Committed) -> str | None:
         return None if ends_with_it else _rest(event.text, committed.text)[1]
     if not ends_with_it:
         return _confirmed_and_more(step, event, committed)
-    if event.final:
-        _confirm(step, committed, event.text)
+    whole = event.end >= committed.end - 2 * samples(TAIL_MS)
+    if event.final and (whole or len(words(event.text)) > len(words(committed.unsure))):
+        _confirm(step, committed, event.text, more=not whole)
     return None
 
 
@@ -75,14 +77,15 @@ def _rest(text: str, sent: str) -> tuple[str, str]:
     return split_words(text, len(words(sent)))
 
 
-def _confirm(step: Step, committed: Committed, final: str) -> None:
-    done = replace(committed, confirming=False)
+def _confirm(step: Step, committed: Committed, final: str, *, more: bool = False) -> None:
+    """`more`: this final was about the beginning of it, another is still to come."""
+    done = replace(committed, confirming=more)
     kind = compare_final(committed.unsure, final)
     if kind == "tail":
         step.do(TellMetric("stt_tail_extension", 1.0))
     elif kind == "correction" and final.strip():
         text = f"{committed.sure} {final}".strip()
         if not same_words(text, committed.text):
-            done = replace(done, text=text)
+            done = replace(done, text=text, unsure=final)
             step.do(TellTurn("corrected", "final", text, committed.turn))
     step.put(committed=done)

@@ -149,8 +149,11 @@ def _ended(step: Step, event: Voice) -> None:
 
 
 def on_words(step: Step, event: Words) -> None:
-    """The recogniser reported text."""
-    step.speech(reported_at=step.at)
+    """The recogniser reported text. Nobody hears the future: a span ends now at the latest."""
+    if event.end > step.at or event.start > event.end:
+        end = min(event.end, step.at)
+        event = replace(event, start=min(event.start, end), end=end)
+    step.speech(reported_to=max(step.state.speech.reported_to, event.end))
     text = attribute(step, event)
     grew = False
     if text is not None:
@@ -160,6 +163,7 @@ def on_words(step: Step, event: Words) -> None:
         step.put(transcript=after)
         grew = after.changed_at == step.at and bool(text.strip())
     if grew:
+        step.speech(changed_to=event.end)
         _note_unexplained(step)
     if event.final:
         final_came(step, event.end)
@@ -228,7 +232,6 @@ def on_tick(step: Step, event: Tick) -> None:
     _note_level(step, event)
     state = step.state
     if state.user in ("tentative", "speaking"):
-        step.put(quiet_since=step.at)
         _watch_voice(step)
     if step.state.barge.stage != "idle":
         voiced = step.at if event.prob >= step.config.turn.voice_p else None
@@ -248,14 +251,15 @@ def _note_level(step: Step, event: Tick) -> None:
     louder = user != "silent" and event.level > step.state.speech.peak
     if not voiced and not louder and event.prob < turn.room_p:
         return
-    changes: dict[str, object] = {}
-    if voiced:
-        changes |= {"voiced_at": event.at, "words_at": None}
-    if event.prob >= turn.room_p:
-        changes["room_at"] = event.at
-    if louder:
-        changes["peak"] = event.level
-    step.speech(**changes)
+    speech = step.state.speech
+    step.put(
+        speech=speech._replace(
+            voiced_at=event.at if voiced else speech.voiced_at,
+            words_at=None if voiced else speech.words_at,
+            room_at=event.at if event.prob >= turn.room_p else speech.room_at,
+            peak=event.level if louder else speech.peak,
+        )
+    )
 
 
 def _watch_voice(step: Step) -> None:

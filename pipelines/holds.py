@@ -164,10 +164,12 @@ def stable(step: Step) -> None:
     turn, state = step.config.turn, step.state
     if state.user != "speaking" or has_floor(step) or turn.manual:
         return
-    # A recogniser that answers only when asked has nothing new to say by itself.
-    known_at = step.at if step.config.continuous else state.speech.reported_at
     changed_at, asked = state.transcript.changed_at, state.stable_asked_at
-    if known_at - changed_at < samples(turn.stable_ms):
+    still = step.at - changed_at
+    if not step.config.continuous:
+        # One that answers only when asked says nothing new by itself: what it has heard counts.
+        still = state.speech.reported_to - state.speech.changed_to
+    if still < samples(turn.stable_ms):
         return
     again = samples(turn.stable_again_ms) if step.config.detector else 0
     if asked >= changed_at and step.at - asked < again:
@@ -271,7 +273,8 @@ def _commit(step: Step, reason: str, hold: Decision, end: int, held: Holding | N
     told = TellTurn("committed", reason, transcript.text, turn, hold.hold_ms, hold.p, start, end)
     step.do(replace(told, timing=timing))
     owed = held is not None and held.owed
-    committed = commit_of(turn, transcript, start, finished, owed=owed)
+    began = start if transcript.start is None else transcript.start
+    committed = commit_of(turn, transcript, began, finished, owed=owed)
     step.put(turns=turn, committed=committed)
     if committed.confirming and not owed:
         step.do(FlushStt(finished))
@@ -370,7 +373,7 @@ def _clear_turn(step: Step, end: int, trigger: str) -> None:
                 reset_at=speech.reset_at,
                 ended=speech.ended,
                 words_at=speech.words_at,
-                reported_at=speech.reported_at,
+                reported_to=speech.reported_to,
             )
         )
     else:

@@ -6,7 +6,8 @@ samples at 16 kHz.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..media.turns.bargein import BargeIn, BargeInConfig
 from ..media.turns.nearfield import NearField
@@ -35,9 +36,9 @@ class MachineConfig:
         return self.gating and not self.continuous
 
 
-@dataclass(frozen=True, slots=True)
-class Speech:
-    """Evidence of the caller's voice."""
+class Speech(NamedTuple):
+    """Evidence of the caller's voice. A named tuple, like `State`: frames change both, and copying
+    a frozen dataclass costs ten times as much."""
 
     start: int | None = None
     """First voiced sample of the utterance being spoken."""
@@ -59,8 +60,10 @@ class Speech:
     """When a deaf detector was last reset."""
     gate_open: bool = False
     """Whether the recogniser is being given this utterance."""
-    reported_at: int = 0
-    """When the recogniser last reported."""
+    reported_to: int = 0
+    """How far into the input the recogniser's reports came."""
+    changed_to: int = 0
+    """How far they had come when the words last changed."""
     asked_at: int = 0
     """When it was last asked about a voice that goes on."""
 
@@ -84,6 +87,8 @@ class Holding:
     """The recogniser owes a final text since then; None when it owes nothing."""
     awaiting_end: int = 0
     """That text is about audio up to here."""
+    owed: bool = False
+    """It did not come in time, and may still come."""
     text_at: int = 0
     """When the text was last extended."""
     forced: str = ""
@@ -92,7 +97,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The user turn last handed to the agent, of audio [start, end). `confirming`: its words from
+    """The user turn last handed to the agent, its words in [start, end). `confirming`: those from
     `open_from` on were a partial, and the recogniser's final for them is still to come."""
 
     turn: int
@@ -141,8 +146,7 @@ class Queued:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """All of it."""
 
     line: LineFloor = "detached"
@@ -199,11 +203,11 @@ class Step:
 
     def put(self, **changes: object) -> None:
         """Replace fields of the state."""
-        self.state = replace(self.state, **changes)  # type: ignore[arg-type]
+        self.state = self.state._replace(**changes)  # type: ignore[arg-type]
 
     def speech(self, **changes: object) -> None:
         """Replace fields of the speech evidence."""
-        self.put(speech=replace(self.state.speech, **changes))  # type: ignore[arg-type]
+        self.put(speech=self.state.speech._replace(**changes))  # type: ignore[arg-type]
 
     def ignore(self) -> None:
         """This event means nothing here."""
@@ -225,6 +229,8 @@ class Step:
             self.ignore()
             return False
         self.put(user=target)
+        if target == "silent":
+            self.put(quiet_since=self.at)
         return True
 
     def move_agent(self, trigger: str) -> bool:

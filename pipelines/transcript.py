@@ -47,7 +47,12 @@ class Transcript:
 
     def put(self, piece: Piece, at: int) -> Transcript:
         """`piece` was reported at sample `at`; it replaces every piece it overlaps."""
-        kept = [old for old in self.pieces if old.end <= piece.start or old.start >= piece.end]
+        spans = (piece.start, piece.end)
+        kept = [
+            old
+            for old in self.pieces
+            if (old.end <= piece.start or old.start >= piece.end) and (old.start, old.end) != spans
+        ]
         if piece.text.strip():
             kept.append(piece)
         kept.sort(key=lambda item: item.start)
@@ -61,5 +66,5 @@ class Transcript:
 
     def settle(self, end: int, at: int) -> Transcript:
         """Everything that began before `end` is done with."""
-        kept = tuple(piece for piece in self.pieces if piece.start >= end)
+        kept = tuple(piece for piece in self.pieces if piece.start >= end and piece.end > end)
         return Transcript(kept, at, max(self.settled, end))

@@ -20,8 +20,8 @@ without words neither ends nor frees it while that voice lasts; who feeds it fre
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, assert_never
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, assert_never
 
 from ..errors import MediaValueError
 from .backchannel import ENGLISH, Lexicon, classify
@@ -149,9 +149,9 @@ class Ask:
 Effect = Pause | Resume | Cut | Ask
 
 
-@dataclass(frozen=True, slots=True)
-class BargeIn:
-    """Where one possible interruption stands. A value; `step` gives the next one."""
+class BargeIn(NamedTuple):
+    """Where one possible interruption stands. A value; `step` gives the next one, frame by frame,
+    which is why it is a named tuple: copies are cheap."""
 
     stage: Stage = "idle"
     start: int = 0
@@ -210,12 +210,13 @@ def step(
             if state.stage == "idle":
                 return state, ()
             voiced = max(state.voiced_to, at)
-            return _weigh(replace(state, confirmed=True, voiced_to=voiced), at, config, guard)
+            return _weigh(state._replace(confirmed=True, voiced_to=voiced), at, config, guard)
         case Tick(at, voiced_to):
             if state.stage == "idle":
                 return state, ()
-            voiced = max(state.voiced_to, voiced_to or 0)
-            return _weigh(replace(state, voiced_to=voiced), at, config, guard)
+            if voiced_to is not None and voiced_to > state.voiced_to:
+                state = state._replace(voiced_to=voiced_to)
+            return _weigh(state, at, config, guard)
         case SpeechEnd():
             return _speech_end(state, fact, config, guard)
         case Misfire():
@@ -247,12 +248,12 @@ def _report(state: BargeIn, fact: Report, config: BargeInConfig, guard: _Guard) 
     if state.stage == "idle":
         return state, ()
     if kind == "backchannel":
-        heard = replace(state, text=fact.text)
+        heard = state._replace(text=fact.text)
         return _end_as_backchannel(heard) if heard.ended else (heard, ())
     reached = max(fact.at, state.wordless_to or 0)
     if config.by_request and state.ended and reached >= state.voiced_to:
         return _no_speech(state)
-    return _weigh(replace(state, wordless_to=reached), fact.at, config, guard)
+    return _weigh(state._replace(wordless_to=reached), fact.at, config, guard)
 
 
 def _speech_end(state: BargeIn, fact: SpeechEnd, config: BargeInConfig, guard: _Guard) -> Step:
@@ -260,7 +261,7 @@ def _speech_end(state: BargeIn, fact: SpeechEnd, config: BargeInConfig, guard: _
         return state, ()
     if state.text:
         return _end_as_backchannel(state)
-    ended = replace(state, ended=True, voiced_to=fact.end)
+    ended = state._replace(ended=True, voiced_to=fact.end)
     if not _enough_voice(ended, config):
         return _no_speech(ended)
     after, effects = _weigh(ended, fact.at, config, guard)
@@ -295,11 +296,11 @@ def _weigh(state: BargeIn, at: int, config: BargeInConfig, guard: _Guard) -> Ste
         return state, ()
     period = config.samples(config.ask_ms)
     missed = (at - state.next_ask) // period
-    return replace(state, next_ask=state.next_ask + (missed + 1) * period), (Ask(at),)
+    return state._replace(next_ask=state.next_ask + (missed + 1) * period), (Ask(at),)
 
 
 def _let_go(state: BargeIn) -> Step:
-    after = _IDLE if state.ended else replace(state, stage="watching")
+    after = _IDLE if state.ended else state._replace(stage="watching")
     return after, (Resume("backchannel" if state.text else "wordless"),)
 
 

@@ -112,6 +112,8 @@ class World:
             self._play()
             while self._due and self._due[0][0] <= self.at:
                 self.feed(heapq.heappop(self._due)[2])
+            if self.config.continuous and not self.muted and self.state.narration is None:
+                self._report_unasked()
             prob, level = self._loudness()
             self.feed(voc.Tick(self.at, prob, level))
         return self
@@ -187,10 +189,22 @@ class World:
         text = " ".join(word[0] for word in mine)
         delay = self._of(self.manners.stt, self._answers)
         if delay >= 0:
-            at = self.at + ms(delay)
+            # Reports come in the order in which they were asked for (the port's promise).
+            at = max(self.at + ms(delay), self.reported[-1].at if self.reported else 0)
             words = voc.Words(at, text, start, end, final)
             self._push(at, words)
             self.reported.append(words)
+
+    def _report_unasked(self) -> None:
+        """A recogniser that segments by itself: a partial after each word, a final 300 ms after
+        each voice."""
+        for one in self.said:
+            ends = [word[2] for word in one.words() if self.at - FRAME < word[2] <= self.at]
+            if ends:
+                self._recognise(ends[-1] + 1, final=False)
+            if one.text and self.at - FRAME < ms(one.end + 300) <= self.at:
+                self._recognise(ms(one.end), final=True)
+                self.settled = max(self.settled, ms(one.end))
 
     def _judge(self, order: voc.AskDetector) -> None:
         delay, p = self._of(self.manners.verdict, self._verdicts)
@@ -316,8 +330,11 @@ class Monitor:
         if world.state.user == "tentative" and isinstance(event, voc.Voice):
             self.undecided = event.at
         told = [one for one in effects if isinstance(one, voc.TellTurn)]
-        if world.state.user == "silent" or any(
-            one.event in ("committed", "dropped") and one.reason != "typed" for one in told
+        let_go = any(isinstance(one, voc.Resume) and one.audible for one in effects)
+        if (
+            world.state.user == "silent"
+            or let_go
+            or any(one.event in ("committed", "dropped") and one.reason != "typed" for one in told)
         ):
             self.undecided = None
 
