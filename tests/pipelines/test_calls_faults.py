@@ -220,8 +220,7 @@ async def test_voice_row_002_the_order_of_a_start() -> None:
     assert kinds[:2] == [("LineEvent", "attached"), ("Mode", "listening")], kinds
 
 
-def test_a_command_before_the_call_raises() -> None:
-    """Row 50, for every command."""
+def test_voice_row_050_a_command_before_the_call_raises() -> None:
     rig = Rig(model=[])
     with pytest.raises(RuntimeError, match="not running"):
         rig.call.command(brain.Narrate("too early"))

@@ -135,6 +135,15 @@ async def test_voice_row_014_confirmed_speech_is_given_once_in_order_with_pre_ro
     assert end >= at(3.0)
 
 
+async def test_voice_row_015_speech_that_is_never_confirmed_fails_open_after_5_s() -> None:
+    """Loud enough to begin, then too faint for a decision either way."""
+    unsure = [Says(1.0, 1.13, ""), Says(1.13, 7.5, "alpha bravo?", prob=0.4)]
+    held = await hold_call(CallScript(caller=unsure, seconds=7))
+    assert [event.event for event in held.of(events.Vad)] == ["start"], held.told()
+    (span,) = given(held)
+    assert span[0] <= at(1.0) and span[1] >= at(6.9), span
+
+
 async def test_voice_row_016_speech_end_flushes_once_and_closes_the_gate() -> None:
     held = await hold_call(
         CallScript(caller=[Says(2.0, 3.0, "alpha bravo?")], model=["kilo."], seconds=6)
@@ -154,6 +163,26 @@ async def test_voice_row_017_without_a_gate_a_misfire_is_flushed() -> None:
 
 
 # ---- barge-in
+
+
+@BOTH
+async def test_voice_row_022_confirmed_speech_stops_sound_and_request_at_once(
+    continuous: bool,
+) -> None:
+    """The same on a 50 ms grid: test_calls_sweeps."""
+    held = await hold_call(
+        CallScript(
+            caller=[HELLO, Says(2.0, 2.8, "please change that?")],
+            model=[say(Text(f"{REPLY} India ", 40), Text("never said.", 3_000)), "kilo."],
+            seconds=6,
+            continuous=continuous,
+        )
+    )
+    check_all(held)
+    decided = held.when(events.Interruption, event="cut")
+    first = held.pieces()[0]
+    assert first.at + first.end <= decided + at(0.06)
+    assert "never" not in held.history[1].text, "the request went on"
 
 
 @BOTH
