@@ -27,6 +27,9 @@ from .speech import Speech, SpeechMarks, Utterance
 
 log = logging.getLogger(__name__)
 
+UNWIND_S = 1.0
+"""How long a new answer waits for a cut one to end; it takes a few milliseconds."""
+
 
 @dataclass(slots=True)
 class _Turn:
@@ -48,6 +51,10 @@ class _Open:
     cuts: dict[int, _CutReply] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     late: list[Coroutine[None, None, None]] = field(default_factory=list)
+    replies: set[asyncio.Task[None]] = field(default_factory=set)
+    """Answers whose task has not ended; all but the current one are unwinding."""
+    unstored: list[str] = field(default_factory=list)
+    """User turns that were cut before the agent had taken them: the next request says them too."""
     closing: bool = False
 
 
@@ -82,13 +89,23 @@ class Answers:
     def start(self, order: voc.StartReply) -> None:
         """Ask the agent."""
         marks = ReplyMarks()
-        reply = Reply(order.gen, order.turn, self._request(order), self._speech(marks), marks)
-        reply.wake, self._wake = self._wake, None
+        wake, self._wake = self._wake, None
+        reply = Reply(
+            order.gen,
+            order.turn,
+            lambda: self._request(order, wake),
+            self._speech(marks),
+            marks,
+            wake=wake,
+        )
         self._current = reply
         if order.turn is not None:
             self._tell_user(order)
         self._parts.line.emit(call.Response(event="started", turn=order.turn, gen=order.gen))
-        self._parts.spawn(self._run(reply))
+        older = tuple(self._open.replies)
+        task = self._parts.spawn(self._run(reply, older))
+        self._open.replies.add(task)
+        task.add_done_callback(self._open.replies.discard)
 
     def cut(self, order: voc.Cut) -> None:
         """End the current answer: one synchronous step from decision to silence (DESIGN 3)."""
@@ -178,10 +195,14 @@ class Answers:
             SpeechMarks(first_text, first_audio),
         )
 
-    def _request(self, order: voc.StartReply) -> UserInput:
-        if order.source == "wake":
-            return self._wake or Wake()
-        return Wake(note=order.text) if order.source == "respond" else order.text
+    def _request(self, order: voc.StartReply, wake: Wake | None) -> UserInput:
+        words, self._open.unstored = self._open.unstored, []
+        if order.source == "wake" and not words:
+            return wake or Wake()
+        if order.source == "respond" and not words:
+            return Wake(note=order.text)
+        own = [] if order.source in ("wake", "respond") else [order.text]
+        return " ".join([*words, *own])
 
     def _tell_user(self, order: voc.StartReply) -> None:
         self._parts.line.emit(
@@ -197,10 +218,19 @@ class Answers:
             )
         )
 
-    async def _run(self, reply: Reply) -> None:
-        """Task of the brain's group."""
-        failure = await reply.run(self._parts.agent, self._parts.hold, self.settled)
+    async def _run(self, reply: Reply, older: tuple[asyncio.Task[None], ...]) -> None:
+        """Task of the brain's group. It asks when the `older` answers have unwound: one of them
+        may have been cut before the agent took its user's words (DESIGN 5.5)."""
+
+        async def settled() -> None:
+            if older:
+                await asyncio.wait(older, timeout=UNWIND_S)
+            await self.settled()
+
+        failure = await reply.run(self._parts.agent, self._parts.hold, settled)
         self._note_message(reply)
+        if reply.unstored:
+            self._open.unstored.append(reply.unstored)
         if self._current is not reply:
             if reply.wake is not None and not reply.asked and not self._open.closing:
                 # Cut before a model saw why the agent wanted to speak: it still wants to.

@@ -56,13 +56,16 @@ class Reply:
 
     gen: int
     turn: int | None
-    request: UserInput
+    request: Callable[[], UserInput]
+    """What to ask, once everything earlier is in history."""
     speech: Speech
     marks: ReplyMarks
     token: CancelToken = field(default_factory=CancelToken)
     wake: Wake | None = None
     """What the agent wanted to say by itself, answered by this request whatever it is about."""
     user_message_id: str | None = None
+    unstored: str = ""
+    """The user's words, when a cut came before the agent had taken them."""
     asked: bool = False
     """A model was shown the conversation as it stood when this answer began."""
     compacting: bool = False
@@ -94,9 +97,15 @@ class Reply:
 
     async def _ask(self, agent: Agent, hold: Hold, settled: Callable[[], Awaitable[None]]) -> None:
         await settled()
-        await agent.process_request(
-            self.request, token=self.token, hold=hold, playback=True, subscriber=self._hear_agent
-        )
+        request = self.request()
+        try:
+            await agent.process_request(
+                request, token=self.token, hold=hold, playback=True, subscriber=self._hear_agent
+            )
+        except AbortError as aborted:
+            if isinstance(request, str) and not aborted.user_stored:
+                self.unstored = request
+            raise
         self.speech.finish()
 
     def _hear_agent(self, event: SubscriberEvent) -> None:
