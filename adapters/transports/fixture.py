@@ -34,6 +34,9 @@ from ...media.transport import HORIZON_MS, Data, Hangup, Played, Signal, Transpo
 WRITE_DEADLINE_S = 5.0
 """How long a peer may take nothing before `send` gives it up."""
 
+SETTLE_TURNS = 24
+"""Turns of a real loop before a tick: more than any frame needs from its model to the line."""
+
 TICK = PIPELINE.samples(FRAME_MS)
 """Input samples of one tick."""
 
@@ -216,12 +219,19 @@ class FixtureTransport:
                 ) from error
 
     async def _until(self, when: float) -> None:
-        """Sleep until loop time `when`, or until closed."""
+        """Sleep until loop time `when`, or until closed, and let what is ready by then run first.
+
+        A virtual loop never moves its clock before that. A real one that is behind would begin
+        the next tick while an answer's first frame is still on its way through the tasks, and the
+        same recording would sound a frame later than it does on a virtual loop.
+        """
         try:
             async with asyncio.timeout_at(when):
                 await self._closed.wait()
         except TimeoutError:
-            return
+            if not getattr(asyncio.get_running_loop(), "is_virtual", False):
+                for _ in range(SETTLE_TURNS):
+                    await asyncio.sleep(0)
 
     def _close(self) -> None:
         self._closed.set()

@@ -16,8 +16,9 @@ from .words import words
 Kind = Literal["empty", "backchannel", "stop", "words"]
 
 _HUM = re.compile(
-    r"m+|h+m+|m+h+m*|m+h+u+h*|u+h+|u+h+m+|u+m+|u+h+u+h+|a+h+|a+h+a+|o+h+|e+r+m*|h+u+h+"
+    r"m+|h+m+|m+h+m*|m+h+u+h*|u+h+|u+h+m+|u+m+|u+h+u+h+|a+h+|a+h+a+|o+h+|e+r+m*|h+u+h*|h+"
 )
+"""The last two are what is left of an "uh-huh" that a recogniser breaks off."""
 _NOISE_TAG = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|\*[^*]*\*|<[^<>]*>|♪[^♪]*♪?")
 """What recognisers write for sounds that are no words: [BLANK_AUDIO], (coughs), *sighs*."""
 
