@@ -14,6 +14,9 @@ from .state import Committed, Step, samples
 from .transcript import Transcript
 from .vocabulary import TellMetric, TellTurn, Words
 
+EDGE_MS = 100
+"""Spans of neighbouring words may overlap by this much."""
+
 TAIL_MS = 320
 """A report that ends this little after a turn is still about that turn: recognisers read a tail."""
 
@@ -23,7 +26,8 @@ def commit_of(turn: int, transcript: Transcript, start: int, end: int, *, owed: 
     or all of it when it `owed` a final that was not waited for any longer."""
     sure = [piece for piece in transcript.pieces if piece.final]
     unsure = [piece for piece in transcript.pieces if owed or not piece.final]
-    committed = Committed(turn, transcript.text, start, end)
+    heard_to = end if transcript.end is None else min(transcript.end, end)
+    committed = Committed(turn, transcript.text, start, end, heard_to)
     if not unsure:
         return committed
     first = unsure[0].start
@@ -51,6 +55,10 @@ def _of_committed(step: Step, event: Words, committed: Committed) -> str | None:
     if later and not ends_with_it:
         # A new utterance whose span the recogniser dates a little early.
         return event.text
+    if ends_with_it and event.start >= committed.heard_to - samples(EDGE_MS):
+        if event.final and event.text.strip():
+            _extend(step, event, committed)
+        return None
     if not committed.confirming:
         return None if ends_with_it else _rest(event.text, committed.text)[1]
     if not ends_with_it:
@@ -59,6 +67,24 @@ def _of_committed(step: Step, event: Words, committed: Committed) -> str | None:
     if event.final and (whole or len(words(event.text)) > len(words(committed.unsure))):
         _confirm(step, committed, event.text, more=not whole)
     return None
+
+
+def _extend(step: Step, event: Words, committed: Committed) -> None:
+    """Its own words, reported only now: they were spoken in it, so they go into it."""
+    text = f"{committed.text} {event.text}".strip()
+    _tell_difference(step, committed, committed.text, text, text)
+    step.put(committed=replace(committed, text=text, sure=text, unsure="", heard_to=event.end))
+
+
+def _tell_difference(step: Step, committed: Committed, sent: str, final: str, text: str) -> bool:
+    """Whether the turn's text is corrected to `text`, because `final` differs from `sent`."""
+    kind = compare_final(sent, final)
+    if kind == "tail":
+        step.do(TellMetric("stt_tail_extension", 1.0))
+    if kind != "correction" or not final.strip() or same_words(text, committed.text):
+        return False
+    step.do(TellTurn("corrected", "final", text, committed.turn))
+    return True
 
 
 def _confirmed_and_more(step: Step, event: Words, committed: Committed) -> str:
@@ -80,12 +106,7 @@ def _rest(text: str, sent: str) -> tuple[str, str]:
 def _confirm(step: Step, committed: Committed, final: str, *, more: bool = False) -> None:
     """`more`: this final was about the beginning of it, another is still to come."""
     done = replace(committed, confirming=more)
-    kind = compare_final(committed.unsure, final)
-    if kind == "tail":
-        step.do(TellMetric("stt_tail_extension", 1.0))
-    elif kind == "correction" and final.strip():
-        text = f"{committed.sure} {final}".strip()
-        if not same_words(text, committed.text):
-            done = replace(done, text=text, unsure=final)
-            step.do(TellTurn("corrected", "final", text, committed.turn))
+    text = f"{committed.sure} {final}".strip()
+    if _tell_difference(step, committed, committed.unsure, final, text):
+        done = replace(done, text=text, unsure=final)
     step.put(committed=done)

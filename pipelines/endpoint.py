@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..media.turns import bargein
 from .answer import feed_barge_in, has_floor, open_gate
-from .attribution import attribute
+from .attribution import TAIL_MS, attribute
 from .commit import RATE
 from .holds import (
     ask_anew,
@@ -216,6 +216,10 @@ def _hold_late_words(step: Step, event: Words) -> None:
     known = ended is not None and event.start < ended <= step.at
     anchor = ended if known and ended is not None else min(event.end, step.at)
     begin_hold(step, anchor, final_known=event.final)
+    hold, lost = step.state.hold, step.state.lost
+    if hold is not None and lost is not None and event.end < lost - samples(TAIL_MS):
+        # The recogniser is behind: the rest of that turn is still on its way.
+        step.put(hold=replace(hold, awaiting_since=step.at, awaiting_end=lost))
 
 
 def _note_unexplained(step: Step) -> None:

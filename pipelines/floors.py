@@ -95,8 +95,26 @@ Table = (
 )
 
 
+HEAD = """# Turns
+
+Who has the floor is decided by one pure reducer per call
+([why](decisions/0002-one-machine-per-call.md), [what it decides](decisions/0006-turn-machine.md)).
+Its state is three floors and the guards between them. An event that no arrow names is ignored and
+counted, never raised. This page is drawn from the tables in `pipelines/floors.py`; a test keeps it
+so.
+
+"""
+
+
+def page() -> str:
+    """All of docs/turns.md."""
+    modes = "".join(f"| {floor} | {mode} |\n" for floor, mode in MODES.items())
+    public = f"## Public modes\n\n| agent's floor | mode |\n|---|---|\n{modes}"
+    return f"{HEAD}{diagram()}\n{public}"
+
+
 def diagram() -> str:
-    """The three tables as Mermaid state diagrams (docs/turns.md holds exactly this)."""
+    """The three tables as Mermaid state diagrams."""
     parts = [
         _one("The line", "detached", LINE),
         _one("The user's floor", "silent", USER),

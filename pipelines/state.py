@@ -104,6 +104,8 @@ class Committed:
     text: str
     start: int
     end: int
+    heard_to: int
+    """Where its text ends; of the audio from there to `end` nothing was reported yet."""
     confirming: bool = False
     open_from: int = 0
     sure: str = ""

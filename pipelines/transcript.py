@@ -46,13 +46,8 @@ class Transcript:
         return self.pieces[-1].end if self.pieces else None
 
     def put(self, piece: Piece, at: int) -> Transcript:
-        """`piece` was reported at sample `at`; it replaces every piece it overlaps."""
-        spans = (piece.start, piece.end)
-        kept = [
-            old
-            for old in self.pieces
-            if (old.end <= piece.start or old.start >= piece.end) and (old.start, old.end) != spans
-        ]
+        """`piece` was reported at sample `at`; it replaces the pieces it is about."""
+        kept = [old for old in self.pieces if not _replaces(piece, old)]
         if piece.text.strip():
             kept.append(piece)
         kept.sort(key=lambda item: item.start)
@@ -68,3 +63,18 @@ class Transcript:
         """Everything that began before `end` is done with."""
         kept = tuple(piece for piece in self.pieces if piece.start >= end and piece.end > end)
         return Transcript(kept, at, max(self.settled, end))
+
+
+EDGE = 1_600
+"""Spans of neighbouring pieces may overlap by 100 ms, in samples."""
+
+
+def _replaces(new: Piece, old: Piece) -> bool:
+    """Whether `new` is a later report of what `old` was: it begins no later, or covers most of it.
+    A neighbour whose span is dated a little early erases no words."""
+    if (new.start, new.end) == (old.start, old.end):
+        return True
+    overlap = min(new.end, old.end) - max(new.start, old.start)
+    if overlap <= 0:
+        return False
+    return new.start <= old.start + EDGE or 2 * overlap > old.end - old.start

@@ -111,7 +111,10 @@ class World:
             self.at += FRAME
             self._play()
             while self._due and self._due[0][0] <= self.at:
-                self.feed(heapq.heappop(self._due)[2])
+                event = heapq.heappop(self._due)[2]
+                deaf = self.muted or self.state.narration is not None
+                if not (deaf and isinstance(event, voc.Voice)):
+                    self.feed(event)
             if self.config.continuous and not self.muted and self.state.narration is None:
                 self._report_unasked()
             prob, level = self._loudness()
@@ -163,7 +166,7 @@ class World:
 
     def _detect(self, one: Said) -> None:
         start, end = ms(one.start), ms(one.end)
-        if end - start < ms(96):
+        if end - start < ms(96) or self.config.turn.manual:
             return
         self._push(start + ms(96), voc.Voice(start + ms(96), "start", start))
         if end - start >= ms(250):
@@ -247,6 +250,8 @@ class World:
         match effect:
             case voc.FlushStt(end):
                 self._recognise(end, final=True)
+                if self.config.continuous:
+                    self.settled = max(self.settled, end)
             case voc.AskStt(end):
                 self._recognise(end, final=False)
             case voc.SettleStt(end):
@@ -328,7 +333,7 @@ class Monitor:
 
     def _decide(self, world: World, event: voc.TurnEvent, effects: tuple[voc.Effect, ...]) -> None:
         if world.state.user == "tentative" and isinstance(event, voc.Voice):
-            self.undecided = event.at
+            self.undecided = event.position
         told = [one for one in effects if isinstance(one, voc.TellTurn)]
         let_go = any(isinstance(one, voc.Resume) and one.audible for one in effects)
         if (
