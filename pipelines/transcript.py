@@ -70,11 +70,12 @@ EDGE = 1_600
 
 
 def _replaces(new: Piece, old: Piece) -> bool:
-    """Whether `new` is a later report of what `old` was: it begins no later, or covers most of it.
-    A neighbour whose span is dated a little early erases no words."""
+    """Whether `new` is a later report of what `old` was: it begins no later, or most of one of them
+    lies in the other. A neighbour whose span is dated a little early erases no words."""
     if (new.start, new.end) == (old.start, old.end):
         return True
     overlap = min(new.end, old.end) - max(new.start, old.start)
     if overlap <= 0:
         return False
-    return new.start <= old.start + EDGE or 2 * overlap > old.end - old.start
+    shorter = min(old.end - old.start, new.end - new.start)
+    return new.start <= old.start + EDGE or 2 * overlap > shorter
