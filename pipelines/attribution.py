@@ -63,7 +63,7 @@ def _of_committed(step: Step, event: Words, committed: Committed) -> str | None:
         return None if ends_with_it else _rest(event.text, committed.text)[1]
     if not ends_with_it:
         return _confirmed_and_more(step, event, committed)
-    whole = event.end >= committed.end - 2 * samples(TAIL_MS)
+    whole = event.end >= committed.end - samples(TAIL_MS)
     if event.final and (whole or len(words(event.text)) > len(words(committed.unsure))):
         _confirm(step, committed, event.text, more=not whole)
     return None

@@ -272,3 +272,23 @@ def test_by_request_a_silent_recogniser_leaves_it_to_the_voice() -> None:
 def test_by_request_words_after_the_voice_ended_still_cut() -> None:
     facts = (onset(), Confirmed(ms(256)), SpeechEnd(ms(640), ms(448)), Report("stop", ms(448)))
     assert run_by_request(*facts) == [Pause(), Cut("stop_word")]
+
+
+def test_a_hum_that_never_ends_is_let_go_after_3_s_and_still_watched() -> None:
+    state, _ = step(BargeIn(), onset())
+    state, _ = step(state, Confirmed(ms(256)))
+    state, _ = step(state, Report("mm-hm", ms(300)))
+    state, effects = step(state, Tick(ms(2990), ms(2990)))
+    assert Resume("backchannel") not in effects
+    state, effects = step(state, Tick(ms(3000), ms(3000)))
+    assert effects == (Resume("backchannel"),)
+    assert step(state, Report("mm-hm wait", ms(3200)))[1] == (Cut("stop_word"),)
+
+
+def test_before_the_answer_is_heard_voice_alone_neither_cuts_nor_frees_it() -> None:
+    state, _ = step(BargeIn(), onset(), withheld=True)
+    facts = (Confirmed(ms(256)), Report("", ms(400)), Tick(ms(900), ms(900)))
+    for fact in facts:
+        state, effects = step(state, fact, withheld=True)
+        assert not any(isinstance(effect, Cut | Resume) for effect in effects)
+    assert step(state, Report("what is that", ms(950)), withheld=True)[1] == (Cut("words"),)

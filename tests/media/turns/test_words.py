@@ -9,6 +9,7 @@ from voxglove.media.turns.words import (
     compare_final,
     fresh_text,
     same_words,
+    split_words,
     spans,
     words,
 )
@@ -71,3 +72,17 @@ def test_total_and_spans_lie_in_the_text(text: str) -> None:
     assert all(0 <= word.start < word.end <= len(text) for word in found)
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
     assert after_prefix(text, text) in ("", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "parts"),
+    [
+        ("My name is John, Doe.", 4, ("My name is John,", "Doe.")),
+        ("one two", 2, ("one two", "")),
+        ("one two", 5, ("one two", "")),
+        ("one two", 0, ("", "one two")),
+        ("", 3, ("", "")),
+    ],
+)
+def test_a_text_is_split_after_so_many_words(text: str, count: int, parts: tuple[str, str]) -> None:
+    assert split_words(text, count) == parts
