@@ -9,8 +9,8 @@ from voxglove.media.turns.words import (
     compare_final,
     fresh_text,
     same_words,
-    split_words,
     spans,
+    split_words,
     words,
 )
 
