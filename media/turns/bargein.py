@@ -25,11 +25,14 @@ from typing import Literal, NamedTuple, assert_never
 
 from ..errors import MediaValueError
 from .backchannel import ENGLISH, Lexicon, classify
+from .words import words
 
 CutReason = Literal["stop_word", "words", "wordless"]
 ResumeReason = Literal["misfire", "backchannel", "wordless"]
 Stage = Literal["idle", "paused", "watching"]
 
+
+_DOUBTFUL_WORDS = 2
 
 _POSITIVE = (
     *("rate", "wordless_ms", "report_ms", "ask_ms", "longest_ms"),
@@ -165,6 +168,8 @@ class BargeIn(NamedTuple):
     wordless_to: int | None = None
     """How far a report of no words reached; None before the first report."""
     next_ask: int = 0
+    doubted: bool = False
+    """A first report of a word or two was not believed yet (by request only)."""
 
     @property
     def paused_since(self) -> int | None:
@@ -244,6 +249,8 @@ def _report(state: BargeIn, fact: Report, config: BargeInConfig, guard: _Guard) 
     if kind == "stop":
         return _IDLE, (Cut("stop_word", guard.protected),)
     if kind == "words":
+        if _too_early(state, fact, config):
+            return state._replace(doubted=True), ()
         return _IDLE, (Cut("words", guard.protected),)
     if state.stage == "idle":
         return state, ()
@@ -254,6 +261,14 @@ def _report(state: BargeIn, fact: Report, config: BargeInConfig, guard: _Guard) 
     if config.by_request and state.ended and reached >= state.voiced_to:
         return _no_speech(state)
     return _weigh(state._replace(wordless_to=reached), fact.at, config, guard)
+
+
+def _too_early(state: BargeIn, fact: Report, config: BargeInConfig) -> bool:
+    """A batch recogniser that is given half of an "uh-huh" writes "I have": while the voice goes
+    on, a word or two decide only when the next report has words too, or the voice is over."""
+    if not config.by_request or state.stage != "paused" or state.ended or state.doubted:
+        return False
+    return len(words(fact.text)) <= _DOUBTFUL_WORDS
 
 
 def _speech_end(state: BargeIn, fact: SpeechEnd, config: BargeInConfig, guard: _Guard) -> Step:

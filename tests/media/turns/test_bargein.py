@@ -292,3 +292,21 @@ def test_before_the_answer_is_heard_voice_alone_neither_cuts_nor_frees_it() -> N
         state, effects = step(state, fact, withheld=True)
         assert not any(isinstance(effect, Cut | Resume) for effect in effects)
     assert step(state, Report("what is that", ms(950)), withheld=True)[1] == (Cut("words"),)
+
+
+def test_by_request_half_a_hum_is_not_believed_before_the_voice_is_over() -> None:
+    facts = (onset(), Confirmed(ms(256)), Report("I have", ms(500)))
+    assert run_by_request(*facts) == [Pause()]
+    ended = (SpeechEnd(ms(800), ms(608)), Report("Uh-huh.", ms(608)))
+    assert run_by_request(*facts, *ended) == [Pause(), Resume("backchannel")]
+
+
+@pytest.mark.parametrize("second", ["I have a", "I had"])
+def test_by_request_a_second_report_of_words_cuts(second: str) -> None:
+    facts = (onset(), Confirmed(ms(256)), Report("I have", ms(250)), Report(second, ms(500)))
+    assert run_by_request(*facts) == [Pause(), Cut("words")]
+
+
+def test_by_request_three_words_cut_at_once() -> None:
+    facts = (onset(), Confirmed(ms(256)), Report("what about tomorrow", ms(500)))
+    assert run_by_request(*facts) == [Pause(), Cut("words")]
