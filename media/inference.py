@@ -320,7 +320,8 @@ def onnx_session(path: Path, *, intra_threads: int = 1, arena: bool = True) -> O
 
     One thread and no spinning: idle onnxruntime pools would otherwise burn the cores the calls
     need. Without `arena` the memory of a large input is given back after its run, for some 10 %
-    more time: right for a model whose inputs differ widely in length. Raises ModelUnusable, and ImportError where onnxruntime is not installed.
+    more time: right for a model whose inputs differ widely in length. Raises ModelUnusable, and
+    ImportError where onnxruntime is not installed.
     """
     # onnxruntime opens a usage-event store in the user's home as it is imported, unless told not
     # to before: a call's server reports to nobody.

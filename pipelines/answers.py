@@ -229,10 +229,10 @@ class Answers:
 
         failure = await reply.run(self._parts.agent, self._parts.hold, settled)
         self._note_message(reply)
-        if reply.unstored:
-            self._open.unstored.append(reply.unstored)
+        if reply.asking.unstored:
+            self._open.unstored.append(reply.asking.unstored)
         if self._current is not reply:
-            if reply.wake is not None and not reply.asked and not self._open.closing:
+            if reply.wake is not None and not reply.asking.answered and not self._open.closing:
                 # Cut before a model saw why the agent wanted to speak: it still wants to.
                 self._wake = self._wake or reply.wake
                 self._parts.feed(voc.Woken(self._parts.now()))
@@ -247,9 +247,9 @@ class Answers:
 
     def _note_message(self, reply: Reply) -> None:
         known = self._turns.get(reply.turn) if reply.turn is not None else None
-        if known is None or reply.user_message_id is None:
+        if known is None or reply.asking.user_message_id is None:
             return
-        known.message_id = reply.user_message_id
+        known.message_id = reply.asking.user_message_id
         if known.correction is not None:
             self._later(self._parts.agent.amend_user(known.message_id, known.correction))
             known.correction = None

@@ -80,12 +80,11 @@ def _onset(step: Step, event: Voice) -> None:
 def _confirmed(step: Step, event: Voice) -> None:
     if not step.move_user("confirmed"):
         return
-    ended = step.state.speech.ended
-    if ended is not None:
-        gap_ms = (event.position - ended) * 1000 / RATE
-        step.put(pauses=step.state.pauses.after(gap_ms))
-    if step.state.hold is not None:
-        step.put(hold=None)
+    hold = step.state.hold
+    if hold is not None:
+        # A pause is one inside a turn: how long the caller listened to an answer says nothing.
+        gap_ms = (event.position - hold.anchor) * 1000 / RATE
+        step.put(hold=None, pauses=step.state.pauses.after(gap_ms))
         text = step.state.transcript.text
         step.do(TellTurn("resumed", "speech", text))
     open_gate(step)

@@ -51,6 +51,17 @@ class ReplyMarks:
 
 
 @dataclass(slots=True)
+class Asking:
+    """How far the request came. `unstored`: the user's words, when a cut came before the agent
+    had taken them. `answered`: a model was shown the conversation as it stood at the start."""
+
+    user_message_id: str | None = None
+    unstored: str = ""
+    answered: bool = False
+    compacting: bool = False
+
+
+@dataclass(slots=True)
 class Reply:
     """A running answer to user turn `turn` (None: the agent's own)."""
 
@@ -63,12 +74,7 @@ class Reply:
     token: CancelToken = field(default_factory=CancelToken)
     wake: Wake | None = None
     """What the agent wanted to say by itself, answered by this request whatever it is about."""
-    user_message_id: str | None = None
-    unstored: str = ""
-    """The user's words, when a cut came before the agent had taken them."""
-    asked: bool = False
-    """A model was shown the conversation as it stood when this answer began."""
-    compacting: bool = False
+    asking: Asking = field(default_factory=Asking)
 
     async def run(
         self, agent: Agent, hold: Hold, settled: Callable[[], Awaitable[None]]
@@ -104,7 +110,7 @@ class Reply:
             )
         except AbortError as aborted:
             if isinstance(request, str) and not aborted.user_stored:
-                self.unstored = request
+                self.asking.unstored = request
             raise
         self.speech.finish()
 
@@ -113,21 +119,21 @@ class Reply:
 
         Between compaction_start and compaction_end nothing is speech (row 55).
         """
-        self.asked = self.asked or isinstance(event, ANSWERED)
+        self.asking.answered = self.asking.answered or isinstance(event, ANSWERED)
         match event:
-            case TextDelta() if event.phase == "answer" and not self.compacting:
+            case TextDelta() if event.phase == "answer" and not self.asking.compacting:
                 self.speech.say(event.message_id, event.text)
-            case ModelResponse() if not self.compacting:
+            case ModelResponse() if not self.asking.compacting:
                 self.speech.say(event.message_id, event.text)
                 self.speech.end_message(event.message_id)
-            case ModelResponseComplete() if not self.compacting:
+            case ModelResponseComplete() if not self.asking.compacting:
                 self.speech.end_message(event.message_id)
             case RequestStarted():
-                self.user_message_id = event.user_message_id
+                self.asking.user_message_id = event.user_message_id
             case CompactionStart():
-                self.compacting = True
+                self.asking.compacting = True
             case CompactionEnd():
-                self.compacting = False
+                self.asking.compacting = False
             case _:
                 return
 

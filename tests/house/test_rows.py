@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support import rows
 
 TEXT = """
@@ -43,6 +41,5 @@ def test_a_bound_row_without_a_test_is_missing() -> None:
     assert rows.missing(found, bound=(23, 24, 19)) == [23, 19]
 
 
-@pytest.mark.xfail(strict=True, reason="rows still land; remove this mark with the last of them")
 def test_every_bound_row_has_a_test() -> None:
     assert rows.missing(rows.all_tests()) == []

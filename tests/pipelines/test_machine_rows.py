@@ -348,6 +348,14 @@ def test_voice_row_063_speech_in_the_hold_cancels_it_and_both_parts_are_one_turn
     assert world.turns("resumed") == ["my name is"]
 
 
+def test_a_prompt_answer_to_the_agent_does_not_stretch_the_next_hold() -> None:
+    said = (Said(1000, 2000, "I am"), Said(5500, 6500, "Anna"), Said(10_000, 11_000, "Smith"))
+    world = attached(TIERS, *said).run(16_000)
+    assert world.turns() == ["I am", "Anna", "Smith"]
+    held = [told.hold_ms for told in world.of(voc.TellTurn) if told.event == "committed"]
+    assert held == [900, 900, 900]
+
+
 def test_field_fault_023_a_pause_of_a_second_inside_a_clause_is_one_turn() -> None:
     manners = Manners(verdict=((30, 0.1), (30, 0.1), (30, 0.9)))
     said = (Said(1000, 2000, "I would like to book"), Said(3000, 4000, "a table for four."))

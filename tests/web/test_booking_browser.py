@@ -87,7 +87,7 @@ def booked(folder: Path) -> list[tuple[str, int, str]]:
     """What stands in the book."""
     from voxglove.web.frontdesk.bookings import Bookings
 
-    book = Bookings(folder / "book.db")
+    book = Bookings(str(folder / "book.db"))
     try:
         return [(one.name, one.party, f"{one.time:%H:%M}") for one in book.all_active()]
     finally:

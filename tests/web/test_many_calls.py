@@ -71,12 +71,11 @@ async def test_two_hundred_calls_leave_no_memory_descriptors_or_tasks(
             rss.append(process.memory_info().rss)
             fds.append(process.num_fds())
             tasks.append(await gauge(http, server.url, "tasks"))
-        figures = {
-            "bytes_per_call": round(slope(rss[SETTLED:])),
-            "descriptors": (fds[SETTLED], fds[-1]),
-            "tasks": (tasks[SETTLED], tasks[-1]),
-        }
-        tell(f"{CALLS} calls over /ws, from call {SETTLED}: {figures}")
-        assert figures["bytes_per_call"] < 20_000, figures
-        assert max(fds[SETTLED:]) - min(fds[SETTLED:]) <= 2, figures
-        assert max(tasks[SETTLED:]) - min(tasks[SETTLED:]) <= 3, figures
+    growth = round(slope(rss[SETTLED:]))
+    tell(
+        f"{CALLS} calls over /ws, from call {SETTLED}: {growth} bytes a call, "
+        f"descriptors {fds[SETTLED]} -> {fds[-1]}, tasks {tasks[SETTLED]:.0f} -> {tasks[-1]:.0f}"
+    )
+    assert growth < 20_000
+    assert max(fds[SETTLED:]) - min(fds[SETTLED:]) <= 2
+    assert max(tasks[SETTLED:]) - min(tasks[SETTLED:]) <= 3

@@ -9,7 +9,8 @@ from voxglove.media.turns.backchannel import classify
 BACKCHANNELS = [
     phrase
     for line in (
-        "mm-hm|Mm-hmm.|mhm|hmm.|Hm|uh-huh|uh huh|Uhuh|mmhmm|um|oh|ah|Uh-h...|uh hu|Yeah.|yeah yeah|ok|Okay.",
+        "mm-hm|Mm-hmm.|mhm|hmm.|Hm|uh-huh|uh huh|Uhuh|mmhmm|um|oh|ah|Uh-h...|uh hu|Yeah.",
+        "yeah yeah|ok|Okay.",
         "OK, right|right|I see|I see.|got it|Sure, sure|yes|yep|oh really?|of course|all right",
         "no problem|Oh, okay, I see.|that's right|makes sense|thanks",
     )
