@@ -35,6 +35,10 @@ SHORT_WINDOW_S = 12
 NO_SPEECH = 0.6
 """Above this the text is dropped: OpenAI's own threshold."""
 
+COMMAND_NO_SPEECH = 0.9
+"""The same for `_COMMANDS`: a slow "stop" at 5 dB over a fan reaches 0.85, no cough or key of the
+fixtures is ever read as one."""
+
 DOUBTFUL_NO_SPEECH = 0.25
 """Above this a known phantom is dropped; a caller who says "thank you" scores far below."""
 
@@ -67,7 +71,8 @@ _PHANTOMS = frozenset(
 """What Whisper writes over noise: subtitles of its training videos. Dropped only in doubt."""
 
 _COMMANDS = frozenset({"stop", "wait", "no", "yes"})
-"""Kept at any score: over noise a shouted "stop" scores as low as a phantom, and is never one."""
+"""Kept at any score, up to `COMMAND_NO_SPEECH`: over noise a shouted "stop" scores as low as a
+phantom, and is never one."""
 
 _HUMS = frozenset({"mm", "mhm", "mmhm", "mmhmm", "hm", "hmm", "uhhuh"})
 """Kept always: Whisper counts a hum as no speech, and a call must know it from a word."""
@@ -177,7 +182,8 @@ def accepted(heard: Hypothesis) -> str:
     plain = _plain(text)
     if plain in _HUMS:
         return text
-    if heard.no_speech > NO_SPEECH or not plain:
+    limit = COMMAND_NO_SPEECH if plain in _COMMANDS else NO_SPEECH
+    if heard.no_speech > limit or not plain:
         return ""
     phantom = heard.no_speech > DOUBTFUL_NO_SPEECH and plain in _PHANTOMS
     unlikely = heard.no_speech > UNLIKELY_NO_SPEECH and heard.score < UNLIKELY_SCORE

@@ -208,6 +208,8 @@ def test_a_loop_is_one_cycle(text: str, kept: str) -> None:
         ("(sighs) Hello.", 0.1, -0.2, "Hello."),
         (". . . . .", 0.1, -0.2, ""),
         ("Stop.", 0.58, -1.9, "Stop."),
+        ("stop", 0.85, -1.7, "stop"),
+        ("stop", 0.95, -1.7, ""),
         ("Mm-hmm.", 0.87, -0.5, "Mm-hmm."),
         ("Book a table.", 0.05, -0.3, "Book a table."),
     ],
