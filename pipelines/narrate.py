@@ -71,8 +71,20 @@ class Narrations:
         except LineClosed:
             return
         except SpeechFailed as failed:
+            if self._command != command:
+                return
             self._failed[command] = failed
             self._parts.line.emit(call.Problem(code=failed.code, stage="tts", message=str(failed)))
+            await self._finish(speech)
         if self._command == command:
             self._speech = self._command = None
             self._parts.feed(voc.Narrated(self._parts.now(), command))
+
+    async def _finish(self, speech: Speech) -> None:
+        """What was given of a broken narration is all of it."""
+        try:
+            for utterance in speech.utterances:
+                await self._parts.line.finish(utterance.segment)
+            await self._parts.line.drain()
+        except LineClosed:
+            return

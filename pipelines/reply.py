@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..core.agent import Agent
 from ..core.cancel import CancelToken
-from ..core.errors import AbortError
+from ..core.errors import AbortError, ModelError
 from ..core.events import (
     CompactionEnd,
     CompactionStart,
@@ -112,6 +112,13 @@ class Reply:
             if isinstance(request, str) and not aborted.user_stored:
                 self.asking.unstored = request
             raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled us: a library under the model leaks its own. A group would take the
+            # request for well ended, and its voice would wait for ever for more text.
+            raise ModelError("the model's request was cancelled from within") from None
         self.speech.finish()
 
     def _hear_agent(self, event: SubscriberEvent) -> None:

@@ -9,24 +9,22 @@ one reply or one narration; its `run` is a task of theirs.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..adapters.errors import AdapterError
 from ..adapters.tts.port import Alignment, Audio, Done, Failed, TextToSpeech, TtsEvent
+from ..media.errors import LineClosed
 from ..media.frame import AudioFrame
 from ..media.line import Line
 from ..media.segments import Heard as HeardSamples
 from ..media.turns.heard import Heard, SegmentText
-from .speaker import Speaker
+from .speaker import Speaker, close_voice
 from .text.sentences import SentenceBuffer
 from .text.spoken import to_spoken
 
-log = logging.getLogger(__name__)
-
-CLOSE_S = 1.0
-"""Bound on closing a synthesiser (DESIGN 5.10)."""
+T = TypeVar("T")
 
 STALL_S = 12.0
 """A synthesiser silent for this long has stalled (spec/voice 8)."""
@@ -50,7 +48,6 @@ class Utterance:
     buffer: SentenceBuffer = field(default_factory=SentenceBuffer)
     tts: TextToSpeech | None = None
     spoken: SegmentText = field(default_factory=SegmentText)
-    pieces: int = 0
     flushed: bool = False
     delivered: bool = False
     """Everything of it was given to the line."""
@@ -76,8 +73,16 @@ class SpeechMarks:
     first_audio: Callable[[], None]
 
 
+class _Stalled(Exception):
+    """The synthesiser was silent for STALL_S."""
+
+
 class Speech:
-    """See the module. `numbers` gives the line's segment numbers, one per message."""
+    """See the module. `numbers` gives the line's segment numbers, one per message.
+
+    Whatever a synthesiser raises, also where its port says that it raises nothing, is a
+    SpeechFailed of `run` and of nobody else.
+    """
 
     def __init__(
         self, line: Line, speaker: Speaker, numbers: Callable[[], int], marks: SpeechMarks
@@ -89,12 +94,11 @@ class Speech:
         self._changed = asyncio.Event()
         self._finished = False
         self._closed = False
+        self._broken: Exception | None = None
+        """What a synthesiser raised while it was given text."""
+        self._patience: asyncio.Timeout | None = None
+        """Ends the wait for a synthesiser; None while nobody waits for one."""
         self.utterances: list[Utterance] = []
-
-    @property
-    def text(self) -> str:
-        """Everything written so far, all messages."""
-        return " ".join(one.written.strip() for one in self.utterances if one.written.strip())
 
     @property
     def complete(self) -> bool:
@@ -107,20 +111,17 @@ class Speech:
             return
         utterance = self._utterance(message_id)
         utterance.written += text
-        for piece in utterance.buffer.push(text):
-            self._speak(utterance, piece)
+        self._speak(utterance, utterance.buffer.push(text))
 
     def end_message(self, message_id: str) -> None:
         """No more text of this message: its synthesiser is flushed, once."""
         utterance = next((u for u in self.utterances if u.message_id == message_id), None)
         if self._closed or utterance is None or utterance.flushed:
             return
-        for piece in utterance.buffer.flush():
-            self._speak(utterance, piece)
+        self._speak(utterance, utterance.buffer.flush(), last=True)
         utterance.flushed = True
-        if utterance.tts is not None:
-            utterance.tts.flush()
-        self._changed.set()
+        # From here on silence is a stall, also for whoever waits already.
+        self._wake(STALL_S)
 
     def finish(self) -> None:
         """No more messages: `run` returns when all of it was heard."""
@@ -132,34 +133,25 @@ class Speech:
     async def run(self) -> None:
         """Speak until `finish` and everything was heard, or `close`.
 
-        Raises SpeechFailed. After cancellation every synthesiser is closed.
+        Raises SpeechFailed, LineClosed. After cancellation every synthesiser is closed.
         """
-        done = 0
         try:
-            while not self._closed:
-                if done < len(self.utterances):
-                    utterance = self.utterances[done]
-                    if utterance.tts is not None:
-                        await self._deliver(utterance, utterance.tts)
-                        done += 1
-                        continue
-                    if utterance.flushed:
-                        utterance.delivered = utterance.ended = True
-                        done += 1
-                        continue
-                elif self._finished:
-                    await self._line.drain()
-                    return
-                self._changed.clear()
-                await self._changed.wait()
+            await self._speak_all()
+        except (SpeechFailed, LineClosed):
+            raise
+        except _Stalled as error:
+            raise SpeechFailed("ERR_TTS_STALLED", "no sound came from the synthesiser") from error
+        except AdapterError as error:
+            raise SpeechFailed("ERR_TTS_CONNECTION", str(error)) from error
+        except Exception as error:  # a vendor's library may raise anything
+            raise SpeechFailed("ERR_TTS_FAILED", f"{type(error).__name__}: {error}") from error
         finally:
             await self._release()
 
-    def close(self) -> list[Utterance]:
-        """The generation is over: drop what is unspoken. Returns what it had begun to say."""
+    def close(self) -> None:
+        """The generation is over: drop what is unspoken; nobody waits for a synthesiser."""
         self._closed = True
-        self._changed.set()
-        return self.utterances
+        self._wake(0)
 
     def owner_of(self, segment: int) -> Utterance | None:
         """The message that is spoken as this segment."""
@@ -167,12 +159,45 @@ class Speech:
 
     # ---- inside
 
+    async def _speak_all(self) -> None:
+        done = 0
+        while not self._closed:
+            if self._broken is not None:
+                raise self._broken
+            if done < len(self.utterances):
+                utterance = self.utterances[done]
+                if utterance.tts is not None:
+                    await self._deliver(utterance, utterance.tts)
+                    done += 1
+                    continue
+                if utterance.flushed:
+                    utterance.delivered = utterance.ended = True
+                    done += 1
+                    continue
+            elif self._finished:
+                await self._line.drain()
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
     def _utterance(self, message_id: str) -> Utterance:
         if not self.utterances or self.utterances[-1].message_id != message_id:
             self.utterances.append(Utterance(message_id, self._numbers()))
         return self.utterances[-1]
 
-    def _speak(self, utterance: Utterance, piece: str) -> None:
+    def _speak(self, utterance: Utterance, pieces: list[str], *, last: bool = False) -> None:
+        """Hand `pieces` to the utterance's synthesiser. Whoever brings text is not the one to
+        hear that this failed."""
+        try:
+            for piece in pieces:
+                self._send(utterance, piece)
+            if last and utterance.tts is not None:
+                utterance.tts.flush()
+        except Exception as error:
+            self._broken = error
+            self._wake(0)
+
+    def _send(self, utterance: Utterance, piece: str) -> None:
         if not piece.strip():
             if utterance.tts is not None:
                 utterance.spoken.add(piece)
@@ -187,14 +212,10 @@ class Speech:
         said = to_spoken(piece)
         utterance.spoken.add(piece, said.pairs)
         utterance.tts.send_text(said.text)
-        utterance.pieces += 1
         self._changed.set()
 
     async def _deliver(self, utterance: Utterance, tts: TextToSpeech) -> None:
-        try:
-            await tts.open()
-        except AdapterError as error:
-            raise SpeechFailed("ERR_TTS_CONNECTION", str(error)) from error
+        await self._wait_for(utterance, tts.open())
         sounded = False
         events = tts.events()
         while not self._closed:
@@ -216,7 +237,7 @@ class Speech:
             utterance.spoken.close()
             await self._line.finish(utterance.segment)
             utterance.delivered = True
-            await tts.aclose()
+            await close_voice(tts)
 
     async def _next(
         self,
@@ -226,20 +247,38 @@ class Speech:
         sounded: bool,
     ) -> TtsEvent | None:
         """The next event; None at the end, or at a stall of a flushed voice that had sounded."""
-        waiting = asyncio.timeout(STALL_S if utterance.flushed else None)
         try:
-            async with waiting:
-                return await anext(events, None)
-        except TimeoutError:
+            return await self._wait_for(utterance, anext(events, None))
+        except _Stalled:
             if sounded:
                 return None
-            raise SpeechFailed("ERR_TTS_STALLED", "no sound came from the synthesiser") from None
+            raise
+
+    async def _wait_for(self, utterance: Utterance, waiting: Awaitable[T]) -> T | None:
+        """Wait for the synthesiser: STALL_S once its text is complete, as long as it takes before.
+        None when the generation is over. Raises _Stalled, and what `_speak` met meanwhile."""
+        try:
+            async with asyncio.timeout(STALL_S if utterance.flushed else None) as patience:
+                self._patience = patience
+                return await waiting
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            if self._closed:
+                return None
+            if self._broken is not None:
+                raise self._broken from None
+            raise _Stalled from None
+        finally:
+            self._patience = None
+
+    def _wake(self, patience_s: float) -> None:
+        """Something changed: whoever waits for a synthesiser goes on waiting for this long."""
+        self._changed.set()
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(asyncio.get_running_loop().time() + patience_s)
 
     async def _release(self) -> None:
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                for utterance in self.utterances:
-                    if utterance.tts is not None and not utterance.delivered:
-                        await utterance.tts.aclose()
-        except TimeoutError:
-            log.warning("a synthesiser does not close")
+        open_ones = [u.tts for u in self.utterances if u.tts is not None and not u.delivered]
+        for tts in open_ones:
+            await close_voice(tts)
