@@ -13,7 +13,6 @@ import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 
-from ..core.errors import CoreError
 from ..core.requests import UserInput, Wake
 from ..media import events as call
 from ..media.line import Progress
@@ -94,7 +93,7 @@ class Answers:
             order.gen,
             order.turn,
             lambda: self._request(order, wake),
-            self._speech(marks),
+            self.new_speech(marks),
             marks,
             wake=wake,
         )
@@ -175,13 +174,9 @@ class Answers:
             self.cut(voc.Cut(self._current.gen, "closed", tools=True, audible=False))
         self._settle_now()
 
-    # ---- inside
-
     def new_speech(self, marks: ReplyMarks) -> Speech:
         """A voice on this line, numbered behind all others."""
-        return self._speech(marks)
 
-    def _speech(self, marks: ReplyMarks) -> Speech:
         def first_text() -> None:
             marks.first_text = self._parts.now()
 
@@ -194,6 +189,8 @@ class Answers:
             lambda: next(self._numbers),
             SpeechMarks(first_text, first_audio),
         )
+
+    # ---- inside
 
     def _request(self, order: voc.StartReply, wake: Wake | None) -> UserInput:
         words, self._open.unstored = self._open.unstored, []
@@ -341,8 +338,11 @@ class Answers:
         async def amend() -> None:
             try:
                 await amendment
-            except CoreError as error:
-                log.warning("history was not amended", extra={"why": str(error)})
+            except Exception as error:  # a user's own store may raise anything
+                log.warning("history was not amended", extra={"why": repr(error)})
+                self._parts.line.emit(
+                    call.Problem(code="ERR_STORE", stage="agent", message=f"not amended: {error}")
+                )
 
         if self._open.closing:
             self._open.late.append(amend())

@@ -7,7 +7,6 @@ comes of it goes back to the machine as an event. It decides nothing.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -16,17 +15,13 @@ from ..core.external import AgentEvent
 from ..media import events as call
 from . import vocabulary as voc
 from .answers import Answers
-from .detectors.port import ContextTurn, DetectorError, TurnQuery
+from .detectors.port import CONTEXT_TURNS, ContextTurn, TurnQuery
 from .narrate import Narrations
 from .parts import Parts
 
-log = logging.getLogger(__name__)
-
-CONTEXT = 4
-"""Earlier turns a turn detector gets to see (spec/voice 5.1)."""
-
-CLOSE_S = 1.0
-"""Bound on bringing the last answer into history when the call ends (DESIGN 5.10)."""
+CLOSE_S = 0.6
+"""Bound on bringing the last answer into history when the call ends. With the recogniser's and
+the voices' it fits into what a call gives its brain to end (DESIGN 5.10)."""
 
 
 @dataclass(slots=True)
@@ -76,9 +71,8 @@ class Effects:
         self._commands = commands
         self.answers = Answers(parts)
         self.narrations = Narrations(parts, self.answers)
-        self._context: deque[ContextTurn] = deque(maxlen=CONTEXT)
+        self._context: deque[ContextTurn] = deque(maxlen=CONTEXT_TURNS)
         self._muted = False
-        self._narrating = False
         self._asking: asyncio.Task[None] | None = None
 
     def perform(self, effect: voc.Effect) -> None:
@@ -98,7 +92,7 @@ class Effects:
                 self._narrate(command)
             case voc.EndNarration(command):
                 self.narrations.end(command)
-                self._microphone(narrating=False)
+                self._microphone()
             case voc.Complete(command):
                 self._complete(command)
             case _:
@@ -107,7 +101,7 @@ class Effects:
     def set_muted(self, muted: bool) -> None:
         """The microphone's own state, before any effect."""
         self._muted = muted
-        self._microphone(narrating=self._narrating)
+        self._microphone()
 
     async def aclose(self) -> None:
         """The call is over: what was heard reaches history (bounded), the voices are closed."""
@@ -118,11 +112,8 @@ class Effects:
             self._parts.line.emit(
                 call.Problem(code="ERR_STORE", stage="agent", message="history was not settled")
             )
-        try:
-            async with asyncio.timeout(CLOSE_S / 2):
-                await self._parts.speaker.aclose()
-        except TimeoutError:
-            log.warning("a synthesiser does not close")
+        finally:
+            await self._parts.speaker.aclose()
 
     # ---- sound
 
@@ -162,11 +153,11 @@ class Effects:
                 self._ask_detector(effect)
             case voc.FlushStt(end):
                 self._parts.speaker.prewarm()
-                ear.stt.flush(end)
+                ear.flush(end)
             case voc.AskStt(end):
-                ear.stt.ask(end)
+                ear.ask(end)
             case voc.SettleStt(end):
-                ear.stt.settle(end)
+                ear.settle(end)
             case voc.Gate(move, start):
                 ear.move_gate(move, start)
             case voc.ResetVad(reason):
@@ -203,7 +194,7 @@ class Effects:
             return
         try:
             decision = await detector.decide(query)
-        except DetectorError as error:
+        except Exception as error:  # DetectorError, or whatever a user's own detector raises
             self._parts.line.emit(
                 call.Problem(code="ERR_TURN_DETECTOR", stage="turn", message=str(error))
             )
@@ -273,20 +264,24 @@ class Effects:
     async def _add_context(self, text: str) -> None:
         """Task of the brain's group: the agent learns it at its next step, and is not asked."""
         event = AgentEvent(id="", source="host", content=text)
-        await self._parts.agent.emit_event(event, when_idle="defer")
+        try:
+            await self._parts.agent.emit_event(event, when_idle="defer")
+        except Exception as error:  # a user's own store may raise anything
+            self._parts.line.emit(
+                call.Problem(code="ERR_STORE", stage="agent", message=f"context lost: {error}")
+            )
 
     # ---- narration and commands
 
     def _narrate(self, command: int) -> None:
         known = self._commands.open.get(command)
-        self._microphone(narrating=True)
         self.narrations.start(command, known.text if known is not None else "")
+        self._microphone()
 
     def _complete(self, command: int) -> None:
-        self._microphone(narrating=self.narrations.running)
+        self._microphone()
         self._commands.complete(command, self.narrations.failure(command))
 
-    def _microphone(self, *, narrating: bool) -> None:
+    def _microphone(self) -> None:
         """Closed while muted or under a narration; the mute state outlives the narration."""
-        self._narrating = narrating
-        self._parts.ear.set_open(not self._muted and not narrating)
+        self._parts.ear.set_open(not self._muted and not self.narrations.running)

@@ -1,12 +1,13 @@
 """The brain's ear: voice detection, the speech gate, the echo check and the recogniser.
 
 Plain calls, frame by frame, no queue (DESIGN 3). Owned by one pipeline; it reports, the turn
-machine decides, and its gate moves come back here. Nothing here knows turns or the agent.
+machine decides, and its gate moves come back here. Nothing here knows turns or the agent. A part
+that raises is told and skipped: time goes on, and what needs no ear still works.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -17,13 +18,15 @@ import numpy.typing as npt
 from ..adapters.stt.port import SpeechToText
 from ..media.echo import EchoGuard
 from ..media.format import PIPELINE
-from ..media.frame import AudioFrame
+from ..media.frame import FRAME_MS, AudioFrame
 from ..media.gate import SpeechGate
 from ..media.pcm import rms
 from ..media.vad.port import Vad, VadEvent
+from .detectors.port import WINDOW_SAMPLES as WINDOW
+from .vocabulary import GateMove, VadKind
 
-WINDOW = 8 * PIPELINE.rate
-"""Samples of the caller kept for a turn detector: 8 s."""
+TELL_EVERY = 10_000 // FRAME_MS
+"""A part that raises at every frame is told every 10 s."""
 
 ECHO_CHECK = PIPELINE.rate // 10
 """A voice under the agent's own is checked for echo this often, in samples: a check costs a
@@ -31,14 +34,15 @@ millisecond, too much for every frame."""
 
 Samples = npt.NDArray[np.int16]
 Sounding = Callable[[], bool]
-NoticeKind = Literal["start", "confirmed", "misfire", "end", "echo"]
+Part = Literal["stt", "vad"]
+Broken = Callable[[Part, Exception], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A decision about the caller's voice, dated to `position`."""
 
-    kind: NoticeKind
+    kind: VadKind
     position: int
 
 
@@ -47,7 +51,7 @@ class _Suspect:
     """A voice that began under the agent's own."""
 
     start: int
-    told: list[NoticeKind]
+    told: list[VadKind]
     """What the machine was told of it."""
     kept: list[Notice]
     """What it was not told, because it looks like echo."""
@@ -123,16 +127,20 @@ class Noticed:
 
 
 class Ear:
-    """See the module. `vad` is None in manual turn mode: nothing is detected, all is heard."""
+    """See the module. `vad` is None in manual turn mode: nothing is detected, all is heard.
+    `broken` is told what a part raised."""
 
     def __init__(
         self,
         stt: SpeechToText,
         vad: Vad | None,
         gate: SpeechGate | None,
+        broken: Broken,
         echo: EchoFilter | None = None,
     ) -> None:
         self.stt = stt
+        self._broken = broken
+        self._raised: Counter[Part] = Counter()
         self._vad = vad
         self._gate = gate if not stt.continuous and vad is not None else None
         self._echo = echo
@@ -150,7 +158,11 @@ class Ear:
         self._keep(samples)
         if self._vad is None:
             return Noticed([], 1.0, level)
-        events = self._vad.process(samples, frame.at)
+        try:
+            events = self._vad.process(samples, frame.at)
+        except Exception as error:  # a model's runtime may raise anything
+            self._tell("vad", error)
+            return Noticed([], 0.0, level)
         if self._echo is None:
             notices = [Notice(event.kind, event.position) for event in events]
         else:
@@ -163,13 +175,23 @@ class Ear:
         if not self.open:
             return
         if self._gate is None:
-            self.stt.send_audio(frame)
+            self._ask(lambda: self.stt.send_audio(frame))
         else:
             self._send(self._gate.feed(frame.at, frame.array()))
 
-    def move_gate(
-        self, move: Literal["hold", "open", "cancel", "close"], start: int | None
-    ) -> None:
+    def flush(self, end: int) -> None:
+        """The utterance ended at `end`: a final is wanted."""
+        self._ask(lambda: self.stt.flush(end))
+
+    def ask(self, end: int) -> None:
+        """A report of the words up to `end` is wanted."""
+        self._ask(lambda: self.stt.ask(end))
+
+    def settle(self, end: int) -> None:
+        """Audio before `end` is done with."""
+        self._ask(lambda: self.stt.settle(end))
+
+    def move_gate(self, move: GateMove, start: int | None) -> None:
         """The machine's order to the gate."""
         if self._gate is None:
             return
@@ -215,4 +237,16 @@ class Ear:
 
     def _send(self, chunks: list[tuple[int, Samples]]) -> None:
         for at, samples in chunks:
-            self.stt.send_audio(AudioFrame(samples.tobytes(), PIPELINE, at))
+            frame = AudioFrame(samples.tobytes(), PIPELINE, at)
+            self._ask(lambda frame=frame: self.stt.send_audio(frame))  # type: ignore[misc]
+
+    def _ask(self, order: Callable[[], None]) -> None:
+        try:
+            order()
+        except Exception as error:  # a vendor's library may raise anything
+            self._tell("stt", error)
+
+    def _tell(self, part: Part, error: Exception) -> None:
+        if self._raised[part] % TELL_EVERY == 0:
+            self._broken(part, error)
+        self._raised[part] += 1

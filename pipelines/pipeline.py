@@ -8,6 +8,8 @@ tasks live in one TaskGroup inside `run` (owner: the call's brain task).
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -28,17 +30,20 @@ from ..media.format import PIPELINE, AudioFormat
 from ..media.frame import AudioFrame
 from ..media.gate import SpeechGate
 from ..media.inference import Jobs
+from ..media.lifetime import bounded
 from ..media.line import Line
-from ..media.transport import LineChanged, Signal
+from ..media.transport import LineChanged, LineState, Signal
 from ..media.vad.port import Vad
 from . import vocabulary as voc
 from .detectors.port import TurnDetector
 from .effects import Commands, Effects
-from .listen import Ear, EchoFilter
+from .listen import Ear, EchoFilter, Part
 from .machine import MachineConfig, initial, step
 from .parts import Parts, Spawn
 from .speaker import Speaker
 from .state import State
+
+log = logging.getLogger(__name__)
 
 EARLY_FRAMES = 250
 """Frames kept while the recogniser connects: 5 s."""
@@ -71,6 +76,14 @@ class PipelineParts:
     echo_guard: bool = True
     survivors: asyncio.TaskGroup | None = None
     """Where un-abortable tools end when the call is over (the server's group)."""
+
+
+@dataclass(slots=True)
+class _Early:
+    """What came while the recogniser connected: the newest frames, and where the line stood."""
+
+    frames: deque[AudioFrame] = field(default_factory=lambda: deque(maxlen=EARLY_FRAMES))
+    line: LineState | None = None
 
 
 @dataclass(slots=True)
@@ -107,7 +120,7 @@ class VoicePipeline:
         self._record = record
         self._running = False
         self._run: _Run | None = None
-        self._early: deque[AudioFrame | Signal] = deque(maxlen=EARLY_FRAMES)
+        self._early = _Early()
         self._at = 0
         self.state: State = initial(self._config)
 
@@ -124,21 +137,24 @@ class VoicePipeline:
         if self._running:
             raise RuntimeError("the pipeline runs already: one pipeline serves one line at a time")
         self._running = True
-        stt = self._made_of.stt()
+        # The input of an earlier life ended somewhere else, and may have gone on after it.
+        self._early, self._at = _Early(), 0
         try:
-            await self._connect(stt)
-            await self._live(line, stt)
+            stt = self._made_of.stt()
+            try:
+                await self._connect(stt)
+                await self._live(line, stt)
+            finally:
+                await bounded("recogniser", stt.aclose())
         finally:
             self._running = False
-            self._early.clear()
-            await stt.aclose()
 
     def hear(self, frame: AudioFrame) -> None:
         """One frame through the whole ear, in this order: inference results due now, what was
         played, what the voice did, what the recogniser gets, the tick (DESIGN 3)."""
         run = self._run
         if run is None:
-            self._early.append(frame)
+            self._early.frames.append(frame)
             return
         self._at = frame.end
         if self._made_of.jobs is not None:
@@ -156,9 +172,11 @@ class VoicePipeline:
 
     def signal(self, signal: Signal) -> None:
         """The line's other words."""
+        if not isinstance(signal, LineChanged):
+            return
         if self._run is None:
-            self._early.append(signal)
-        elif isinstance(signal, LineChanged):
+            self._early.line = signal.state
+        else:
             self._feed(voc.LineMoved(self._at, signal.state))
 
     def command(self, command: port.Command) -> asyncio.Future[None]:
@@ -203,7 +221,7 @@ class VoicePipeline:
         vad = None if made.vad is None or self._config.turn.manual else made.vad()
         gate = SpeechGate(preroll_ms=made.preroll_ms) if made.gating else None
         echo = EchoFilter(EchoGuard(line.reference), lambda: line.unplayed)
-        ear = Ear(stt, vad, gate, echo if made.echo_guard else None)
+        ear = Ear(stt, vad, gate, self._part_broken, echo if made.echo_guard else None)
 
         tasks: set[asyncio.Task[None]] = set()
 
@@ -231,13 +249,11 @@ class VoicePipeline:
         self.state = initial(self._config)
         self._run = run
         run.effects.set_muted(self.state.muted)
-        early = list(self._early)
-        self._early.clear()
-        for item in early:
-            if isinstance(item, AudioFrame):
-                self.hear(item)
-            else:
-                self.signal(item)
+        early, self._early = self._early, _Early()
+        if early.line is not None:
+            self._feed(voc.LineMoved(self._at, early.line))
+        for frame in early.frames:
+            self.hear(frame)
 
     async def _end(self, run: _Run) -> None:
         """Silence, history, commands: everything of this life is over."""
@@ -268,11 +284,26 @@ class VoicePipeline:
             run.busy = False
 
     def _step(self, run: _Run, event: voc.TurnEvent) -> None:
-        if self._record is not None:
-            self._record(event)
+        self._log(event)
         self.state, effects = step(self.state, event, self._config)
         for effect in effects:
-            run.effects.perform(effect)
+            try:
+                run.effects.perform(effect)
+            except Exception as error:
+                # Whoever reported the event is not the one to hear of it, and what else the
+                # machine decided is carried out: it takes all of it for done.
+                log.exception("effect failed", extra={"effect": type(effect).__name__})
+                self._problem("ERR_BRAIN", str(error), stage="brain")
+
+    def _log(self, event: voc.TurnEvent) -> None:
+        """A log that cannot be written is told once and given up; it never touches the call."""
+        if self._record is None:
+            return
+        try:
+            self._record(event)
+        except Exception as error:
+            self._record = None
+            self._problem("ERR_RECORDING", str(error), stage="recording")
 
     # ---- what others report
 
@@ -285,24 +316,29 @@ class VoicePipeline:
             case Problem(code, message, fatal):
                 self._problem(code, message, fatal=fatal)
             case Closed(reason):
-                self._problem("ERR_STT_DISCONNECTED", reason, fatal=False)
+                self._problem("ERR_STT_DISCONNECTED", reason)
                 if self._run is not None:
                     self._run.spawn(self._revive(self._run.ear.stt))
 
     async def _revive(self, stt: SpeechToText) -> None:
         """Task of the brain's group: connect a closed recogniser again, for the call's life."""
-        for attempt in range(1 << 30):
+        for attempt in itertools.count():
             await asyncio.sleep(REVIVE_S[min(attempt, len(REVIVE_S) - 1)])
             try:
                 await stt.connect(self._on_stt)
-            except AdapterError as error:
-                self._problem("ERR_STT_CONNECTION", str(error), fatal=False)
+            except Exception as error:  # a vendor's library may raise anything
+                self._problem("ERR_STT_CONNECTION", str(error))
             else:
                 return
 
-    def _problem(self, code: str, message: str, *, fatal: bool) -> None:
+    def _part_broken(self, part: Part, error: Exception) -> None:
+        log.error("a part failed", exc_info=error, extra={"part": part})
+        code = "ERR_STT_FAILED" if part == "stt" else "ERR_VAD"
+        self._problem(code, f"{type(error).__name__}: {error}", stage=part)
+
+    def _problem(self, code: str, message: str, *, stage: str = "stt", fatal: bool = False) -> None:
         if self._run is not None:
-            self._run.line.emit(call.Problem(code=code, stage="stt", message=message, fatal=fatal))
+            self._run.line.emit(call.Problem(code=code, stage=stage, message=message, fatal=fatal))
 
     def _on_display(self, change: DisplayChange) -> None:
         self._feed(voc.Slots(self._at, self._made_of.agent.display.pending))

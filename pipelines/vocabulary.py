@@ -13,6 +13,7 @@ from typing import Literal
 
 VadKind = Literal["start", "confirmed", "misfire", "end", "echo"]
 """`echo`: what was taken for a voice is the agent's own, coming back."""
+GateMove = Literal["hold", "open", "cancel", "close"]
 Source = Literal["speech", "typed", "inject", "respond", "wake"]
 LineFloor = Literal["attached", "held", "detached", "closed"]
 ModeName = Literal["idle", "listening", "thinking", "speaking"]
@@ -243,7 +244,7 @@ class SettleStt:
 class Gate:
     """Move the speech gate: hold and buffer, let through from `start` on, cancel, or close."""
 
-    move: Literal["hold", "open", "cancel", "close"]
+    move: GateMove
     start: int | None = None
 
 

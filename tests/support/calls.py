@@ -21,6 +21,7 @@ from voxglove.core.agent import Agent
 from voxglove.core.builder import Glove
 from voxglove.core.config import AgentConfig
 from voxglove.core.messages import Message
+from voxglove.core.store import Store
 from voxglove.core.tool import Tool
 from voxglove.media import events
 from voxglove.media.brain import Command
@@ -162,6 +163,13 @@ class CallScript:
     """Hang up when the carrier in use has said all."""
     survivors: asyncio.TaskGroup | None = None
     agent: AgentConfig = AgentConfig()
+    ear: type[ScriptedStt] = ScriptedStt
+    voice: type[TimedVoice] = TimedVoice
+    mind: type[TimedModel] = TimedModel
+    vad: type[SpanVad] = SpanVad
+    store: Store | None = None
+    record: Callable[[TurnEvent], None] | None = None
+    """Takes the turn events in place of the log."""
 
 
 @dataclass(slots=True)
@@ -279,7 +287,7 @@ async def hold_call(script: CallScript) -> Held:
 
     def stt() -> ScriptedStt:
         ears.append(
-            ScriptedStt(
+            script.ear(
                 spoken,
                 continuous=script.continuous,
                 final_ms=script.final_ms,
@@ -290,12 +298,14 @@ async def hold_call(script: CallScript) -> Held:
         return ears[-1]
 
     def vad() -> SpanVad:
-        vads.append(SpanVad(spans))
+        vads.append(script.vad(spans))
         return vads[-1]
 
-    model = TimedModel(script.model)
-    voice = TimedVoice(timing=script.tts_timing, faults=script.tts_faults)
-    builder = Glove(model=model, system_prompt="You are on a call.", config=script.agent)
+    model = script.mind(script.model)
+    voice = script.voice(timing=script.tts_timing, faults=script.tts_faults)
+    builder = Glove(
+        model=model, system_prompt="You are on a call.", config=script.agent, store=script.store
+    )
     for tool in script.tools:
         builder.fold(tool)
     agent = builder.build()
@@ -316,7 +326,7 @@ async def hold_call(script: CallScript) -> Held:
         echo_guard=False,
         survivors=script.survivors,
     )
-    pipeline = VoicePipeline(parts, config, record=log.append)
+    pipeline = VoicePipeline(parts, config, record=script.record or log.append)
     line = FixtureTransport(
         np.zeros(at(script.seconds), np.int16), output=script.output, estimate=script.estimate
     )
