@@ -1,17 +1,22 @@
 """Timelines of whole calls, kept: a change of behaviour shows as a diff of events.
 
 `pytest tests/regression/test_golden.py --update-golden` rewrites them; read the diff before you
-commit it.
+commit it. Processors round the models' sums differently: where they do (`PROBE` tells), positions
+may move and a word may change, so the same turns with nearly the same words are asked for instead.
 """
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from tests.audio_fixtures.load import dialogue, fixture
-from tests.regression.timelines import difference, golden
+from tests.regression.timelines import difference, golden, said
+from tests.support.wer import wer
+from voxglove.adapters.stt.whisper_model import SHORT_WINDOW_S, whisper_model
+from voxglove.adapters.tts.piper_onnx import piper_voice
 from voxglove.media.pcm import Samples
 from voxglove.media.virtual_loop import run_virtual
 from voxglove.web.build import Shared
@@ -21,6 +26,19 @@ pytestmark = [pytest.mark.local_speech, pytest.mark.slow]
 
 FOLDER = Path(__file__).with_name("golden")
 NAMES = ("jfk", "goforward", "pause_600", "spelled_id", "cough", "two_speakers", "two_turns")
+
+
+PROBE = FOLDER / "probe.txt"
+"""What the models said, to the last bit, where the timelines were written."""
+
+OTHER_PROCESSOR_WER = 0.2
+
+
+def probe() -> str:
+    """A hash over the raw results of both large models on this processor."""
+    heard = whisper_model().hypothesis(fixture("goforward").pcm, SHORT_WINDOW_S)
+    spoken = piper_voice().synthesise("Ready when you are.").samples
+    return hashlib.sha256(spoken.tobytes() + repr(heard).encode()).hexdigest()
 
 
 def audio_of(name: str) -> Samples:
@@ -37,6 +55,13 @@ def test_timeline(shared: Shared, name: str, update_golden: bool) -> None:
     if update_golden:
         FOLDER.mkdir(exist_ok=True)
         path.write_text("\n".join(got) + "\n", "utf-8", newline="\n")
+        PROBE.write_text(probe() + "\n", "utf-8")
     assert path.is_file(), f"{path.name} is missing: run with --update-golden"
-    changed = difference(path.read_text("utf-8").splitlines(), got, name)
+    kept = path.read_text("utf-8").splitlines()
+    if PROBE.read_text("utf-8").strip() != probe():
+        before, now = said(kept), said(got)
+        assert len(before) == len(now), f"{name}: {before} became {now}"
+        assert wer(" ".join(before), " ".join(now)).rate <= OTHER_PROCESSOR_WER, now
+        return
+    changed = difference(kept, got, name)
     assert not changed, f"{changed}\nRun with --update-golden if this is meant."

@@ -24,6 +24,16 @@ def golden(lines: Iterable[Mapping[str, object]]) -> list[str]:
     return [_text(_without_ratings(_without_time(line))) for line in lines]
 
 
+def said(lines: Iterable[str]) -> list[str]:
+    """The texts of the committed turns, in order."""
+    events = [json.loads(line) for line in lines]
+    return [
+        event["text"]
+        for event in events
+        if event["type"] == "turn" and event["event"] == "committed"
+    ]
+
+
 def difference(expected: list[str], got: list[str], name: str) -> str:
     """A unified diff with three lines around each change; empty when there is none."""
     return "\n".join(
