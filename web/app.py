@@ -19,6 +19,7 @@ from aiohttp import web
 from .auth import Signer, is_loopback
 from .calls import CallFactory, CallRegistry, RegistryLimits
 from .config import Config
+from .connections import IDLE_S, SPARE, Connections
 from .metrics import Metrics
 from .routes.health import get_livez, get_metrics, get_readyz
 from .routes.page import add_security_headers, get_page, get_static
@@ -32,6 +33,10 @@ log = logging.getLogger(__name__)
 
 SHUTDOWN_S = 5.0
 """How long aiohttp waits for handlers after the calls are gone."""
+
+
+LINGERING_S = 2.0
+"""How long the rest of a refused body is read, so that the client gets to see the answer."""
 
 
 def create_app(config: Config, build: CallFactory) -> web.Application:
@@ -63,7 +68,13 @@ async def serve(
 
     Raises ConfigError when the address or the certificate cannot be used.
     """
-    runner = web.AppRunner(create_app(config, build), access_log=None, shutdown_timeout=SHUTDOWN_S)
+    runner = web.AppRunner(
+        create_app(config, build),
+        access_log=None,
+        shutdown_timeout=SHUTDOWN_S,
+        keepalive_timeout=IDLE_S,
+        lingering_time=LINGERING_S,
+    )
     folder = state_folder or Path.home() / ".local" / "state" / "voxglove"
     context = server_context(config.server.tls, folder / "tls", own_names(config.server.host))
     stop, force = asyncio.Event(), asyncio.Event()
@@ -74,10 +85,24 @@ async def serve(
         _on_signals(lambda: force.set() if stop.is_set() else stop.set())
         for url in urls(config, runner.addresses, secure=context is not None):
             announce(url)
-        await stop.wait()
-        await _drain(runner.app[SERVER], config.server.drain_s, force)
+        await _until_stopped(runner, config, stop, force)
     finally:
         await runner.cleanup()
+
+
+async def _until_stopped(
+    runner: web.AppRunner, config: Config, stop: asyncio.Event, force: asyncio.Event
+) -> None:
+    """Wait for the first signal, and drain; silent connections are swept out meanwhile."""
+    server = runner.app[SERVER]
+    async with asyncio.TaskGroup() as group:
+        sweeping = group.create_task(
+            server.connections.run(lambda: runner.server.connections if runner.server else ()),
+            name="connections",
+        )
+        await stop.wait()
+        await _drain(server, config.server.drain_s, force)
+        sweeping.cancel()
 
 
 def urls(config: Config, addresses: list[object], *, secure: bool) -> list[str]:
@@ -100,7 +125,8 @@ def own_names(host: str) -> list[str]:
     if not is_loopback(host):
         names.append(net.gethostname())
         with suppress(OSError):
-            names += [str(info[4][0]) for info in net.getaddrinfo(net.gethostname(), None)]
+            found = net.getaddrinfo(net.gethostname(), None)
+            names += [str(info[4][0]).partition("%")[0] for info in found]
         if host not in ("0.0.0.0", "::", ""):
             names.append(host)
     return list(dict.fromkeys(names))
@@ -118,7 +144,8 @@ def _server(config: Config, build: CallFactory) -> Server:
         lagging=lambda: watchdog.lagging,
     )
     keys = tuple(key.reveal() for key in config.server.api_keys)
-    server = Server(config, signer, registry, metrics, watchdog, keys)
+    connections = Connections(config.server.max_calls + SPARE)
+    server = Server(config, signer, registry, metrics, watchdog, keys, connections=connections)
     metrics.gauge("loop_lag_seconds", lambda: watchdog.lag_s)
     metrics.gauge("sockets_active", lambda: server.open_sockets)
     metrics.gauge("tasks", lambda: len(asyncio.all_tasks()))
@@ -166,6 +193,7 @@ async def _plain_errors(
     request: web.Request, handler: Callable[[web.Request], object]
 ) -> web.StreamResponse:
     """Host check for every door, and JSON instead of HTML for what aiohttp refuses."""
+    request.app[SERVER].connections.asked(request)
     refused = refuse_host(request, request.app[SERVER])
     if refused is not None:
         return refused
@@ -181,3 +209,8 @@ async def _plain_errors(
     except ConnectionResetError:
         log.debug("client went away", extra={"path": request.path})
         raise
+    except web.RequestPayloadError:
+        return problem(400, "bad_body", "the body does not match its headers")
+    except Exception:
+        log.exception("request failed", extra={"path": request.path})
+        return problem(500, "internal", "this request failed; see the server's log")

@@ -11,18 +11,21 @@ import binascii
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Literal
-from urllib.parse import urlsplit
 
 START_TTL_S = 60.0
 """How long a fresh token may wait for its socket."""
 
 MAX_TOKEN_CHARS = 1_024
+
+_AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?")
+"""Host and port as a browser writes them: no user, no path, nothing to misread (RFC 9110 7.2)."""
 
 Purpose = Literal["start", "attach"]
 
@@ -94,16 +97,34 @@ def new_call_id() -> str:
 
 def origin_allowed(origin: str, host: str, scheme: str, allowed: Sequence[str]) -> bool:
     """Whether a browser page of `origin` may talk to us, whose own address it reached as
-    `scheme`://`host`. Same origin always may; others only when listed (exactly), or by "*"."""
-    if "*" in allowed or origin in allowed:
+    `scheme`://`host`. Same origin always may; others only when listed, or by "*"."""
+    if "*" in allowed:
         return True
-    parts = urlsplit(origin)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    asked = read_origin(origin)
+    if asked is None:
         return False
-    return (parts.scheme, _with_port(parts.netloc, parts.scheme)) == (
-        scheme,
-        _with_port(host, scheme),
-    )
+    return asked == read_origin(f"{scheme}://{host}") or asked in map(read_origin, allowed)
+
+
+def read_origin(text: str) -> tuple[str, str, int] | None:
+    """(scheme, name, port) of `http[s]://name[:port]`; None for anything else."""
+    scheme, _, authority = text.lower().partition("://")
+    found = read_host(authority)
+    if scheme not in ("http", "https") or found is None:
+        return None
+    name, port = found
+    return scheme, name, port or (443 if scheme == "https" else 80)
+
+
+def read_host(text: str) -> tuple[str, int | None] | None:
+    """(name in lower case and without brackets, port) of a Host header; None if malformed."""
+    found = _AUTHORITY.fullmatch(text.lower())
+    if found is None:
+        return None
+    port = None if found["port"] is None else int(found["port"])
+    if port is not None and port > 65_535:
+        return None
+    return found["name"].strip("[]"), port
 
 
 def key_allowed(authorization: str | None, keys: Sequence[str]) -> bool:
@@ -125,12 +146,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _with_port(netloc: str, scheme: str) -> str:
-    netloc = netloc.lower()
-    has_port = netloc.rpartition(":")[2].isdigit() and not netloc.endswith("]")
-    return netloc if has_port else f"{netloc}:{443 if scheme == 'https' else 80}"
 
 
 def _b64(data: bytes) -> str:

@@ -14,10 +14,14 @@ from ..media.call import CallPolicy
 from ..media.turns.bargein import BargeInConfig
 from ..media.vad.machine import VadConfig
 from ..pipelines.commit import TurnConfig
+from .auth import read_origin
 from .config_reader import ConfigError, Secret, merged_environment, read_section, read_yaml
 
 DEFAULT_FILE = "voxglove.yaml"
 ENV_PREFIX = "VOXGLOVE_"
+
+PART_OPTIONS: Mapping[str, tuple[str, ...]] = {"stt": (), "tts": (), "model": ("base_url",)}
+"""What a part's table may hold beside `name` and `arg`."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -63,7 +67,7 @@ class ServerConfig:
             if len(key.reveal()) < 16:
                 raise ConfigError("api_keys", "(hidden)", "use keys of at least 16 characters")
         for origin in self.origins:
-            if origin != "*" and not origin.startswith(("http://", "https://")):
+            if origin != "*" and read_origin(origin) is None:
                 raise ConfigError("origins", origin, "write https://host[:port], or *")
 
 
@@ -97,7 +101,7 @@ class PartConfig:
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise ConfigError("name", self.name, "name an adapter; `voxglove models` lists them")
+            raise ConfigError("name", self.name, "name an adapter of docs/configuration.md")
 
     @property
     def text(self) -> str:
@@ -155,6 +159,11 @@ class Config:
         if self.agent not in self.known_agents:
             known = ", ".join(sorted(self.known_agents))
             raise ConfigError("agent", self.agent, f"use one of {known}, or add it to agents")
+        for key, known_options in PART_OPTIONS.items():
+            for option in getattr(self, key).options:
+                if option not in known_options:
+                    remedy = f"{key} takes {', '.join(('name', 'arg', *known_options))}"
+                    raise ConfigError(f"{key}.{option}", "(not shown)", remedy)
 
     @property
     def known_agents(self) -> frozenset[str]:

@@ -68,6 +68,8 @@ def _advice(config: Config) -> Iterator[str]:
 def _flatten(value: object, key: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, PartConfig) and not value.options:
         yield key, value.text
+    elif isinstance(value, PartConfig):
+        yield from _flatten({"name": value.name, "arg": value.arg, **value.options}, key)
     elif isinstance(value, Secret):
         yield key, MASK if value.reveal() else "(none)"
     elif is_dataclass(value) and not isinstance(value, type):

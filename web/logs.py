@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
+from aiohttp.http_exceptions import HttpProcessingError
+
 from .config import LogConfig
 from .config_reader import MASK
 
@@ -91,10 +93,24 @@ def _as_json(line: dict[str, object]) -> str:
 
 
 def _as_text(line: dict[str, object]) -> str:
-    head = f"{line.pop('at')} {str(line.pop('level')):<7} {line.pop('message')}"
-    error = line.pop("error", None)
-    tail = " ".join(f"{key}={value}" for key, value in line.items())
-    return f"{head}  {tail}" + (f"\n{error}" if error else "")
+    """Whatever a field holds stays on its line; a traceback's lines are set apart by `| `."""
+    head = f"{line.pop('at')} {str(line.pop('level')):<7} {_one_line(line.pop('message'))}"
+    error = str(line.pop("error", ""))
+    tail = " ".join(f"{key}={_one_line(value)}" for key, value in line.items())
+    below = "".join(f"\n  | {_one_line(row)}" for row in error.splitlines())
+    return f"{head}  {tail}{below}"
+
+
+def _one_line(value: object) -> str:
+    """`value` without anything that could begin a line of its own or move a terminal's cursor."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+
+
+def is_worth_a_line(record: logging.LogRecord) -> bool:
+    """False for what the HTTP library says of a stranger's bad bytes: it answers 400, and anyone
+    could fill the log with them."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
 
 
 def handler(
@@ -113,3 +129,5 @@ def set_up(config: LogConfig, secrets: Iterable[str] = ()) -> None:
     root.handlers[:] = [handler(config, secrets)]
     root.setLevel(config.level.upper())
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    if config.level != "debug":
+        logging.getLogger("aiohttp.server").addFilter(is_worth_a_line)

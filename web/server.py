@@ -6,13 +6,13 @@ Owned by app.py. Decides from headers alone; never reads a body.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from .auth import Signer, is_loopback, key_allowed, origin_allowed
+from .auth import Signer, is_loopback, key_allowed, origin_allowed, read_host, read_origin
 from .calls import CallRegistry
 from .config import Config
+from .connections import Connections
 from .metrics import Metrics
 from .watchdog import Watchdog
 
@@ -27,6 +27,7 @@ class Server:
     metrics: Metrics
     watchdog: Watchdog
     keys: tuple[str, ...] = field(repr=False, default=())
+    connections: Connections = field(kw_only=True)
     open_sockets: int = 0
     """WebSockets that are attached to a call now."""
 
@@ -50,18 +51,23 @@ def problem(
 
 def refuse_host(request: web.Request, server: Server) -> web.Response | None:
     """A loopback server answers only to loopback names: a foreign name that resolves here is a
-    page rebinding its own (DNS rebinding), and would pass for same-origin."""
-    name = urlsplit(f"//{request.host}").hostname or ""
-    listed = {urlsplit(origin).hostname for origin in server.config.server.origins}
-    if not server.local or is_loopback(name) or name in listed or name.endswith(".localhost"):
+    page rebinding its own (DNS rebinding), and would pass for same-origin. Beyond loopback any
+    name is answered to; a malformed one nowhere."""
+    found = read_host(request.host)
+    if found is None:
+        return problem(400, "bad_host", "the Host header is malformed; send name[:port]")
+    name, _ = found
+    if not server.local or is_loopback(name) or name.endswith(".localhost"):
+        return None
+    if name in {origin[1] for origin in map(read_origin, server.config.server.origins) if origin}:
         return None
     return problem(403, "bad_host", f"this server does not answer to the name {name!r}")
 
 
 def refuse_origin(request: web.Request, server: Server) -> web.Response | None:
     """403 for a browser page of a foreign origin; None when the door is open to it."""
-    origin = request.headers.get("Origin")
-    if origin is None:
+    origin = ", ".join(request.headers.getall("Origin", ()))
+    if "Origin" not in request.headers:
         return None
     if origin_allowed(origin, request.host, request.scheme, server.config.server.origins):
         return None
@@ -72,7 +78,12 @@ def refuse_origin(request: web.Request, server: Server) -> web.Response | None:
 
 def refuse_stranger(request: web.Request, server: Server) -> web.Response | None:
     """Without an Origin it is a program: it needs a key, unless only this machine gets here."""
-    if request.headers.get("Origin") is not None or server.local:
+    return None if "Origin" in request.headers else refuse_keyless(request, server)
+
+
+def refuse_keyless(request: web.Request, server: Server) -> web.Response | None:
+    """401 without a key, whatever the Origin says: a program can write any Origin it likes."""
+    if server.local:
         return None
     if key_allowed(request.headers.get("Authorization"), server.keys):
         return None

@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from ..adapters.transports.websocket import WebSocketTransport
 from ..media.brain import ClientBargeIn, Command, Mute
 from ..media.call import Call
+from ..media.errors import MediaValueError
 from ..media.events import CallEvent
 from ..media.frame import AudioFrame
-from ..media.transport import CallTransport, Data, Signal, TransportInfo
+from ..media.transport import Data, Signal
 from . import wire
+from .wrapped import WrappedTransport
 
 log = logging.getLogger(__name__)
 
@@ -98,8 +100,8 @@ class CallSession:
                 self._wire.barge_in()
                 self._command(client, request, self._wire.barge_in_settled)
             case Mute(on):
-                self._command(client, request, list)
-                self._post(client, self._wire.muted(on))
+                if self._command(client, request, list):
+                    self._post(client, self._wire.muted(on))
             case _:
                 self._command(client, request, list)
 
@@ -108,18 +110,21 @@ class CallSession:
         client: WebSocketTransport,
         command: Command,
         then: Callable[[], list[wire.ServerMessage]],
-    ) -> None:
-        """Hand `command` to the brain; when its effect is over, tell what `then` gives."""
+    ) -> bool:
+        """Hand `command` to the brain; when its effect is over, tell what `then` gives. False
+        when it was refused: then nothing happens but an error to the client."""
         if len(self._pending) >= MAX_PENDING:
-            self._post(client, [wire.error("busy", "too many requests are under way; wait")])
-            return
+            busy = wire.error("busy", "too many requests are under way; wait")
+            self._post(client, [*then(), busy])
+            return False
         try:
             future = self.call.command(command)
         except RuntimeError as error:
             self._post(client, [*then(), wire.error("not_running", str(error))])
-            return
+            return False
         self._pending.add(future)
         future.add_done_callback(lambda done: self._settled(client, done, then()))
+        return True
 
     def _settled(
         self,
@@ -135,10 +140,14 @@ class CallSession:
 
     def _post(self, client: WebSocketTransport, messages: list[wire.ServerMessage]) -> None:
         for message in messages:
-            client.post(message)
+            try:
+                client.post(message)
+            except MediaValueError as error:  # an agent's slot or tool input, for instance
+                log.warning("message not sent", extra={"kind": message["t"], "why": str(error)})
+                client.post(wire.error("unsendable", f"{message['t']} was not sent: {error}"))
 
 
-class _Tapped:
+class _Tapped(WrappedTransport):
     """`client` as the call sees it: its requests are taken out of the stream of signals."""
 
     def __init__(
@@ -146,36 +155,13 @@ class _Tapped:
         client: WebSocketTransport,
         on_message: Callable[[WebSocketTransport, Mapping[str, object]], None],
     ) -> None:
+        super().__init__(client)
         self._client = client
         self._on_message = on_message
 
-    @property
-    def info(self) -> TransportInfo:
-        return self._client.info
-
     async def receive(self) -> AsyncIterator[AudioFrame | Signal]:
-        async for item in self._client.receive():
+        async for item in super().receive():
             if isinstance(item, Data):
                 self._on_message(self._client, item.message)
             else:
                 yield item
-
-    async def send(self, frame: AudioFrame) -> bool:
-        return await self._client.send(frame)
-
-    def clear(self) -> int:
-        return self._client.clear()
-
-    def played(self) -> int:
-        return self._client.played()
-
-    async def send_data(self, message: Mapping[str, object]) -> None:
-        await self._client.send_data(message)
-
-    async def aclose(self, reason: str) -> None:
-        await self._client.aclose(reason)
-
-
-def _is_transport(tapped: _Tapped) -> CallTransport:
-    """Type checkers compare `_Tapped` with the port here."""
-    return tapped

@@ -57,4 +57,5 @@ class TurnLogFile:
 
 def _open(path: Path) -> IO[str]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("w", encoding="utf-8")
+    # A lone surrogate (a tool may say anything) becomes its JSON escape instead of an error.
+    return path.open("w", encoding="utf-8", errors="backslashreplace")

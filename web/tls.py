@@ -12,6 +12,7 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
 from .config import TlsConfig
@@ -71,4 +72,8 @@ def _still_good(program: str, cert: Path) -> bool:
 
 
 def _is_address(name: str) -> bool:
-    return ":" in name or name.replace(".", "").isdigit()
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

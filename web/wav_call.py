@@ -17,11 +17,12 @@ from ..media import events as call
 from ..media.call import Call
 from ..media.frame import AudioFrame
 from ..media.pcm import Samples
-from ..media.transport import CallInfo, CallTransport, Hangup, Signal, TransportInfo
+from ..media.transport import CallInfo, Hangup, Signal
 from .brains import is_local
 from .build import CallOptions, Shared, open_call
 from .config_reader import ConfigError
 from .timeline import TimelineFile, TurnLogFile
+from .wrapped import WrappedTransport
 
 QUIET_S = 2.0
 """Quiet after the last reply that ends a call by itself (CONTRACTS C)."""
@@ -169,41 +170,17 @@ class _Watch:
         return since >= CAP_S * call.RATE
 
 
-class _UntilQuiet:
+class _UntilQuiet(WrappedTransport):
     """The fixture line that hangs up when the call is over, at a frame's border."""
 
     def __init__(self, inner: FixtureTransport, watch: _Watch, live: Call) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._watch = watch
         self._live = live
 
-    @property
-    def info(self) -> TransportInfo:
-        return self._inner.info
-
     async def receive(self) -> AsyncIterator[AudioFrame | Signal]:
-        async for item in self._inner.receive():
+        async for item in super().receive():
             yield item
             if self._watch.over(self._live.at):
                 yield Hangup(by_remote=False)
                 return
-
-    async def send(self, frame: AudioFrame) -> bool:
-        return await self._inner.send(frame)
-
-    def clear(self) -> int:
-        return self._inner.clear()
-
-    def played(self) -> int:
-        return self._inner.played()
-
-    async def send_data(self, message: Mapping[str, object]) -> None:
-        await self._inner.send_data(message)
-
-    async def aclose(self, reason: str) -> None:
-        await self._inner.aclose(reason)
-
-
-def _is_transport(line: _UntilQuiet) -> CallTransport:
-    """Type checkers compare `_UntilQuiet` with the port here."""
-    return line

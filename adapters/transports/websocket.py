@@ -14,7 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...media.errors import TransportClosed, TransportError, TransportStalled
+from ...media.errors import (
+    MediaValueError,
+    TransportClosed,
+    TransportError,
+    TransportStalled,
+)
 from ...media.format import PIPELINE
 from ...media.frame import AudioFrame
 from ...media.transport import HORIZON_MS, Data, Hangup, Played, Signal, TransportInfo
@@ -195,9 +200,10 @@ class WebSocketTransport:
     def post(self, message: Mapping[str, object]) -> None:
         """Queue a JSON message, in order with the sound. Synchronous; nothing after the end.
 
-        A peer that lets too many pile up is a slow consumer and is closed.
+        A peer that lets too many pile up is a slow consumer and is closed. Raises MediaValueError
+        for a message that is no JSON, or longer than a message may be: nothing is sent then.
         """
-        if not self._outbox.put_text(json.dumps(message, allow_nan=False)):
+        if not self._outbox.put_text(_encoded(message)):
             self._stall()
 
     async def send_data(self, message: Mapping[str, object]) -> None:
@@ -305,6 +311,18 @@ class _Intake:
         """Count a bad message: True when it is one too many."""
         self.refused += 1
         return self._bad.full(now)
+
+
+def _encoded(message: Mapping[str, object]) -> str:
+    """JSON in plain ASCII, so that its length is its size."""
+    kind = str(message.get("t"))
+    try:
+        text = json.dumps(message, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MediaValueError(kind, str(error), "send what JSON can hold") from None
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise MediaValueError(kind, f"{len(text)} bytes", f"send at most {MAX_MESSAGE_BYTES}")
+    return text
 
 
 def _now() -> float:

@@ -9,8 +9,9 @@ import binascii
 import json
 from base64 import b64decode
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 MAX_MESSAGE_BYTES = 65_536
 """Largest text or binary message either way."""
@@ -18,6 +19,11 @@ MAX_TEXT_CHARS = 8_000
 MAX_ID_CHARS = 200
 MAX_POSITION = 2**53 - 1
 """Largest integer that a JSON number of a browser holds exactly."""
+MAX_DEPTH = 32
+"""Deepest nesting of a message. A slot's answer goes on into history, files and model requests:
+what this parser just managed would break a later one that has less stack left."""
+MAX_NUMBER = 2**63 - 1
+"""Largest whole number in a message: what a database column holds."""
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp")
 
 
@@ -132,13 +138,18 @@ def _apply(kind: str, name: str, check: Check, value: object) -> None:
 
 def _read_object(text: str) -> dict[str, object]:
     try:
-        message = json.loads(text, parse_constant=_refuse_constant)
+        message = json.loads(
+            text, parse_constant=_refuse_constant, parse_int=_whole, parse_float=_finite
+        )
         if "\\u" in text:  # an escaped lone surrogate would break every later encoder
             json.dumps(message, ensure_ascii=False).encode()
+        too_deep = _deeper_than(message, MAX_DEPTH)
     except RecursionError:
-        raise BadMessage("json", "the JSON is nested too deeply; flatten it") from None
+        too_deep = True
     except ValueError as error:
         raise BadMessage("json", f"this is no valid JSON: {str(error)[:100]}") from None
+    if too_deep:
+        raise BadMessage("json", f"the JSON is nested deeper than {MAX_DEPTH}; flatten it")
     if not isinstance(message, dict):
         raise BadMessage("json", "send a JSON object with its kind in `t`")
     return message
@@ -146,6 +157,35 @@ def _read_object(text: str) -> dict[str, object]:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 20 or abs(int(digits)) > MAX_NUMBER:
+        raise ValueError(f"a whole number lies beyond {MAX_NUMBER}")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _deeper_than(value: object, limit: int) -> bool:
+    """Level by level, so that no depth costs stack."""
+    level = [value]
+    for _ in range(limit):
+        level = [item for above in level for item in _children(above)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def check_frame(pcm: bytes) -> None:

@@ -27,6 +27,7 @@ class Site:
     http: aiohttp.ClientSession
     server: Server
     calls: EchoCalls
+    runner: web.AppRunner
 
     async def session(self, **body: object) -> dict[str, object]:
         """POST /session that succeeds."""
@@ -153,7 +154,7 @@ async def site(
     configured = configured or config()
     calls = EchoCalls(CallPolicy(linger_s=linger_s))
     app = create_app(configured, calls.factory)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, lingering_time=0.1)
     await runner.setup()
     try:
         listening = web.TCPSite(runner, "127.0.0.1", 0)
@@ -161,7 +162,7 @@ async def site(
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         headers = {} if origin is None else {"Origin": url if origin == "own" else origin}
         async with aiohttp.ClientSession(headers=headers) as http:
-            yield Site(url, http, app[SERVER], calls)
+            yield Site(url, http, app[SERVER], calls, runner)
     finally:
         await runner.cleanup()
 

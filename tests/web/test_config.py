@@ -45,7 +45,7 @@ agents: {sales: "shop.agents:sales"}
 agent: sales
 call: {linger_s: 10, record_dir: /tmp/calls}
 stt: whisper:base
-tts: {name: piper_onnx, speed: 1.2}
+tts: {name: piper_onnx, arg: voice.onnx}
 model: {name: openai, arg: gpt-x, base_url: "http://localhost:11434/v1"}
 vad: {silence_ms: 300}
 turn: {quiet_ms: 500, near_field: {ratio: 0.3}}
@@ -58,7 +58,7 @@ log: {level: debug, json: false}
     assert config.server.tls.mode == "self-signed"
     assert config.server.api_keys == (Secret("a" * 20),)
     assert config.stt == PartConfig(name="whisper", arg="base")
-    assert config.tts == PartConfig(name="piper_onnx", options={"speed": 1.2})
+    assert config.tts == PartConfig(name="piper_onnx", arg="voice.onnx")
     assert config.model.options == {"base_url": "http://localhost:11434/v1"}
     assert config.model.text == "openai:gpt-x"
     assert (config.vad.silence_ms, config.turn.quiet_ms) == (300, 500)
@@ -109,6 +109,8 @@ BAD = [
     ("agent: nobody", "agent", "add it to agents"),
     ("call: {linger_s: 0}", "call.linger_s", "more than 0"),
     ("call: {linger_s: soon}", "call.linger_s", "a number"),
+    ("tts: {name: piper_onnx, speed: 1.2}", "tts.speed", "tts takes name, arg"),
+    ("server: {origins: ['https://a.example/']}", "server.origins", "write https://host"),
     ("stt: ''", "stt.name", "name an adapter"),
     ("stt: 5", "stt", "table"),
     ("vad: {positive: 2}", "vad.negative", "negative < positive"),

@@ -70,7 +70,8 @@ def _models(settings: Config) -> Iterator[Finding]:
 
 def _port(settings: Config) -> Iterator[Finding]:
     host, port = settings.server.host, settings.server.port
-    with socket.socket() as probe:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

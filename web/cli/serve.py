@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ...adapters.credentials import find
 from ..app import serve as serve_app
 from ..build import Shared, call_factory, open_shared
 from ..config import Config, TlsConfig
@@ -55,7 +56,8 @@ def serve(
     if tls:
         server = replace(server, tls=TlsConfig(mode="self-signed"))
     settings = replace(settings, server=server)
-    set_up(settings.log, settings.secrets)
+    key = find(environment(), "OPENAI_API_KEY")
+    set_up(settings.log, (*settings.secrets, *(() if key is None else (key.reveal(),))))
     asyncio.run(_serve(settings))
     return 0
 

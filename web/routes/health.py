@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from ..calls import Refused
-from ..server import SERVER, refuse_origin, refuse_stranger
+from ..server import SERVER, refuse_keyless, refuse_origin
 
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -29,9 +29,9 @@ async def get_readyz(request: web.Request) -> web.Response:
 
 
 async def get_metrics(request: web.Request) -> web.Response:
-    """Prometheus text. Off loopback it wants a key, like every other program's door."""
+    """Prometheus text. Off loopback it wants a key, also of a page: it is no door for people."""
     server = request.app[SERVER]
-    refused = refuse_origin(request, server) or refuse_stranger(request, server)
+    refused = refuse_origin(request, server) or refuse_keyless(request, server)
     if refused is not None:
         return refused
     return web.Response(

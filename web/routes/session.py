@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from aiohttp import web
@@ -10,10 +11,13 @@ from ..calls import Refused
 from ..server import SERVER, Server, problem, refuse_origin, refuse_stranger
 
 MAX_BODY = 4_096
+BODY_S = 5.0
+"""How long a body may take to arrive."""
 
 
 async def post_session(request: web.Request) -> web.Response:
-    """201 `{token, call_id, ws_url, expires_at}`; 400, 401, 403, or 503 with Retry-After."""
+    """201 `{token, call_id, ws_url, expires_at}`; 400, 401, 403, 408, 413, or 503 with
+    Retry-After."""
     server = request.app[SERVER]
     refused = refuse_origin(request, server) or refuse_stranger(request, server)
     if refused is not None:
@@ -37,9 +41,13 @@ async def post_session(request: web.Request) -> web.Response:
 
 async def _agent(request: web.Request, server: Server) -> str | web.Response:
     """The agent that is asked for, or the answer that refuses it."""
-    raw = await request.content.read(MAX_BODY + 1)
-    if len(raw) > MAX_BODY:
+    try:
+        async with asyncio.timeout(BODY_S):
+            raw = await request.read()  # whole, in however many pieces it comes
+    except web.HTTPRequestEntityTooLarge:
         return problem(413, "too_big", f"the body is limited to {MAX_BODY} bytes")
+    except TimeoutError:
+        return problem(408, "too_slow", f"the body took more than {BODY_S:g} s")
     try:
         body = json.loads(raw) if raw.strip() else {}
     except (ValueError, RecursionError):
