@@ -41,14 +41,19 @@ class CallPolicy:
                 raise MediaValueError(name, str(getattr(self, name)), "use more than 0 seconds")
 
 
-async def stop(now: Iterable[asyncio.Task[None]], soon: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel `now`, let `soon` finish; after STOP_S cancel whatever is left, several times, for
-    a clean-up that waits is interrupted by the second cancellation. Names what still lives."""
+async def stop(
+    now: Iterable[asyncio.Task[None]],
+    soon: Iterable[asyncio.Task[None]] = (),
+    *,
+    patience_s: float = STOP_S,
+) -> None:
+    """Cancel `now`, let `soon` finish; after `patience_s` cancel whatever is left, several times,
+    for a clean-up that waits is interrupted by the second cancellation. Names what still lives."""
     left = {*now, *soon}
     for task in now:
         task.cancel()
     if left:
-        _, left = await asyncio.wait(left, timeout=STOP_S)
+        _, left = await asyncio.wait(left, timeout=patience_s)
     for _ in range(_AGAIN):
         if not left:
             return

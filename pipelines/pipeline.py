@@ -30,7 +30,7 @@ from ..media.format import PIPELINE, AudioFormat
 from ..media.frame import AudioFrame
 from ..media.gate import SpeechGate
 from ..media.inference import Jobs
-from ..media.lifetime import bounded
+from ..media.lifetime import bounded, stop
 from ..media.line import Line
 from ..media.transport import LineChanged, LineState, Signal
 from ..media.vad.port import Vad
@@ -50,6 +50,10 @@ EARLY_FRAMES = 250
 
 REVIVE_S = (1.0, 2.0, 4.0, 8.0, 15.0)
 """Waits before a recogniser that closed is connected again; the last one repeats (spec/voice 7)."""
+
+UNWIND_S = 0.2
+"""What the brain's own tasks get to end by themselves. A user's detector or model that goes on
+after its cancellation is cancelled again: a group alone would wait for it (DESIGN 5.10)."""
 
 
 class BrainFailed(Exception):
@@ -264,8 +268,7 @@ class VoicePipeline:
         if self._made_of.jobs is not None:
             self._made_of.jobs.cancel()
         await run.effects.aclose()
-        for task in tuple(run.tasks):
-            task.cancel()
+        await stop(tuple(run.tasks), patience_s=UNWIND_S)
 
     def _feed(self, event: voc.TurnEvent) -> None:
         """Give the machine an event and carry out what it asks. What an effect reports at once
