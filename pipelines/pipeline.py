@@ -26,6 +26,7 @@ from ..core.turn_queue import Hold
 from ..media import brain as port
 from ..media import events as call
 from ..media.echo import EchoGuard
+from ..media.errors import MediaValueError
 from ..media.format import PIPELINE, AudioFormat
 from ..media.frame import AudioFrame
 from ..media.gate import SpeechGate
@@ -76,7 +77,6 @@ class PipelineParts:
     detector: TurnDetector | None = None
     jobs: Jobs | None = None
     preroll_ms: int = 800
-    gating: bool = True
     echo_guard: bool = True
     survivors: asyncio.TaskGroup | None = None
     """Where un-abortable tools end when the call is over (the server's group)."""
@@ -108,7 +108,11 @@ Recorder = Callable[[voc.TurnEvent], None]
 
 
 class VoicePipeline:
-    """See the module. `record` gets every event fed to the machine, in order (`--record`)."""
+    """See the module. `record` gets every event fed to the machine, in order (`--record`).
+
+    Raises MediaValueError where `config` says something else of the parts than they are: the
+    machine would wait for answers that nobody gives.
+    """
 
     name = "cascade"
 
@@ -120,7 +124,8 @@ class VoicePipeline:
         record: Recorder | None = None,
     ) -> None:
         self._made_of = parts
-        self._config = config or MachineConfig()
+        self._config = config or MachineConfig(detector=parts.detector is not None)
+        _agree("detector", self._config.detector, parts.detector is not None)
         self._record = record
         self._running = False
         self._run: _Run | None = None
@@ -145,6 +150,7 @@ class VoicePipeline:
         self._early, self._at = _Early(), 0
         try:
             stt = self._made_of.stt()
+            _agree("continuous", self._config.continuous, stt.continuous)
             try:
                 await self._connect(stt)
                 await self._live(line, stt)
@@ -223,7 +229,7 @@ class VoicePipeline:
     ) -> _Run:
         made = self._made_of
         vad = None if made.vad is None or self._config.turn.manual else made.vad()
-        gate = SpeechGate(preroll_ms=made.preroll_ms) if made.gating else None
+        gate = SpeechGate(preroll_ms=made.preroll_ms) if self._config.gating else None
         echo = EchoFilter(EchoGuard(line.reference), lambda: line.unplayed)
         ear = Ear(stt, vad, gate, self._part_broken, echo if made.echo_guard else None)
 
@@ -355,6 +361,11 @@ class VoicePipeline:
         """The agent's subscriber seat: a tool that ends while nobody asks is worth a wake."""
         if isinstance(event, ToolSettledIdle):
             self._on_wake(Wake.tool_settled(event))
+
+
+def _agree(field: str, said: bool, found: bool) -> None:
+    if said != found:
+        raise MediaValueError(f"config.{field}", str(said), f"its part says {found}: use that")
 
 
 def _event_of(command: port.Command, number: int, at: int) -> voc.TurnEvent:

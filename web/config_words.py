@@ -59,7 +59,6 @@ WORDS: Mapping[str, str] = {
     "turn.tiers.statement_ms": "after a statement",
     "turn.tiers.unfinished_ms": "after an unfinished sentence",
     "turn.tiers.dictation_ms": "after digits or letters",
-    "turn.tiers.short_ms": "most, when a short answer was asked for",
     "turn.stable_ms": "text of a segmenting recogniser that stands this long is asked about",
     "turn.stable_again_ms": "and again every so often",
     "turn.stable_hold_ms": "and is a turn if the answer is to hold no longer than this",

@@ -1,6 +1,6 @@
-"""The turn detector without a model: four tiers read off the transcript alone.
+"""The end of a turn without a model: four tiers read off the transcript alone.
 
-Stateless and pure; serves alone, and as the fallback of any other detector. CONTRACTS E,
+Stateless and pure; decides alone, and where a turn detector has no answer. CONTRACTS E,
 spec/voice 5.1 with section 24: the question comes first, and a short last word alone is no
 dictation (W-21: "Can you help me?" must not wait two seconds).
 """
@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Literal
-
-from .port import Decision, TurnQuery
 
 Tier = Literal["empty", "question", "dictation", "statement", "unfinished"]
 
@@ -31,17 +29,15 @@ _SHORT_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiers:
-    """Hold of each tier in milliseconds from the end of speech. `short_ms` caps statement and
-    unfinished while a one-word answer is expected."""
+    """Hold of each tier in milliseconds from the end of speech."""
 
     question_ms: int = 0
     statement_ms: int = 600
     unfinished_ms: int = 900
     dictation_ms: int = 2000
-    short_ms: int = 300
 
     def __post_init__(self) -> None:
-        for name in ("question_ms", "statement_ms", "unfinished_ms", "dictation_ms", "short_ms"):
+        for name in ("question_ms", "statement_ms", "unfinished_ms", "dictation_ms"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: {getattr(self, name)} cannot be used; use 0 or more")
 
@@ -54,26 +50,6 @@ class Tiers:
             "unfinished": self.unfinished_ms,
             "dictation": self.dictation_ms,
         }[tier]
-
-
-DEFAULTS = Tiers()
-
-
-class HeuristicDetector:
-    """Decides by tier; the reason is the tier's name. Never fails, never waits."""
-
-    def __init__(self, tiers: Tiers = DEFAULTS) -> None:
-        self.tiers = tiers
-
-    async def decide(self, query: TurnQuery) -> Decision:
-        """The tier's hold, stretched by the caller's pauses."""
-        tier = tier_of(query.transcript)
-        if query.expecting == "dictation" and tier in ("statement", "unfinished"):
-            tier = "dictation"
-        hold = query.pauses.stretch(self.tiers.hold(tier))
-        if query.expecting == "short" and tier in ("statement", "unfinished"):
-            hold = min(hold, self.tiers.short_ms)
-        return Decision(hold, tier)
 
 
 def tier_of(transcript: str) -> Tier:

@@ -1,14 +1,12 @@
 """The turn detector port: has the caller finished, and if not, how long to wait.
 
 A detector is asked after speech ended and answers with a *hold*: milliseconds to wait counted from
-the end of speech, not from the answer (row 62). Nobody here counts time except `decide_in_time`,
-which bounds a slow detector; committing and cancelling a hold is the turn machine's business.
-CONTRACTS E; spec/voice 5.1, rows 59-62.
+the end of speech, not from the answer (row 62). Nobody here counts time: bounding a slow detector,
+committing and cancelling a hold is the turn machine's business. CONTRACTS E; spec/voice 5.1.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -20,9 +18,6 @@ WINDOW_SAMPLES = 128_000
 """Most audio a detector gets: 8 s at 16 kHz."""
 CONTEXT_TURNS = 4
 """Earlier turns a detector gets (spec/voice 5.1)."""
-
-Expecting = Literal["anything", "short", "dictation"]
-"""What the agent's last question calls for: a one-word answer, or digits and spelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +63,6 @@ class TurnQuery:
     audio: npt.NDArray[np.int16] | None = None
     context: Sequence[ContextTurn] = ()
     silence_ms: int = 0
-    pauses: PauseEma = PauseEma()
-    expecting: Expecting = "anything"
     again: bool = False
 
 
@@ -88,7 +81,7 @@ class Decision:
 
 
 class DetectorError(Exception):
-    """A detector failed. The cause is kept; `decide_in_time` falls back and the call goes on."""
+    """A detector failed. The cause is kept; the tiers decide and the call goes on."""
 
 
 class TurnDetector(Protocol):
@@ -98,18 +91,3 @@ class TurnDetector(Protocol):
         """Answer one question. Raises DetectorError; may be cancelled at any moment without harm,
         and the newest question of a caller is the only one whose answer counts."""
         ...
-
-
-async def decide_in_time(
-    detector: TurnDetector, fallback: TurnDetector, query: TurnQuery, timeout_ms: int = 350
-) -> Decision:
-    """The detector's answer, or the fallback's when it fails or is late (row 61).
-
-    The fallback's reason is marked `fallback:`. A cancelled call cancels the detector's question.
-    """
-    try:
-        async with asyncio.timeout(timeout_ms / 1000):
-            return await detector.decide(query)
-    except (TimeoutError, DetectorError):
-        decision = await fallback.decide(query)
-    return Decision(decision.hold_ms, f"fallback:{decision.reason}", decision.p)

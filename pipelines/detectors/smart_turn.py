@@ -111,7 +111,7 @@ def weigh(p: float, query: TurnQuery, config: SmartTurnConfig = DEFAULTS) -> Dec
         return Decision(0, f"smart_turn:{p:.2f}", p)
     if p >= config.question_p and is_question(query.transcript):
         return Decision(0, f"smart_turn-q:{p:.2f}", p)
-    dictation = query.expecting == "dictation" or is_dictation(query.transcript)
+    dictation = is_dictation(query.transcript)
     hold = config.dictation_end_ms if dictation else config.hard_end_ms
     again = config.ask_again_ms if query.silence_ms < config.ask_again_ms else None
     return Decision(hold, f"hold:{p:.2f}", p, again)

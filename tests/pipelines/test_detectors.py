@@ -1,12 +1,10 @@
-"""Turn detectors: the tiers, the decision rule, and what happens when a detector is late."""
-
-import asyncio
+"""Turn detectors: the tiers, the decision rule, and what decides where a detector has no answer."""
 
 import numpy as np
 import pytest
 
+from voxglove.pipelines.commit import Answer, TurnConfig, hold_for
 from voxglove.pipelines.detectors.heuristic import (
-    HeuristicDetector,
     Tiers,
     is_dictation,
     is_spelling,
@@ -17,7 +15,6 @@ from voxglove.pipelines.detectors.port import (
     DetectorError,
     PauseEma,
     TurnQuery,
-    decide_in_time,
 )
 from voxglove.pipelines.detectors.smart_turn import (
     Features,
@@ -28,26 +25,6 @@ from voxglove.pipelines.detectors.smart_turn import (
 )
 
 AUDIO = np.ones(16_000, np.int16)
-
-
-class Slow:
-    """A detector that never answers by itself."""
-
-    def __init__(self) -> None:
-        self.cancelled = False
-
-    async def decide(self, query: TurnQuery) -> Decision:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            self.cancelled = True
-            raise
-        return Decision(0, "never")
-
-
-class Broken:
-    async def decide(self, query: TurnQuery) -> Decision:
-        raise DetectorError("no model")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +48,8 @@ class Broken:
         ("five 5 5 5.", 2000, "dictation"),
     ],
 )
-async def test_voice_row_059_heuristic_tiers(text: str, hold: int, tier: str) -> None:
-    decision = await HeuristicDetector().decide(TurnQuery(transcript=text))
-    assert (decision.hold_ms, decision.reason) == (hold, tier)
+def test_voice_row_059_heuristic_tiers(text: str, hold: int, tier: str) -> None:
+    assert (Tiers().hold(tier_of(text)), tier_of(text)) == (hold, tier)
 
 
 @pytest.mark.parametrize("text", ["Can you help me?", "Is it B?", "Is my code A B?", "At 7?"])
@@ -86,31 +62,17 @@ def test_ordinary_short_words_are_no_dictation(text: str) -> None:
     assert not is_dictation(text)
 
 
-async def test_what_the_agent_asked_for_overrides_the_tier() -> None:
-    detector = HeuristicDetector()
-    short = await detector.decide(TurnQuery(transcript="Yes.", expecting="short"))
-    digits = await detector.decide(TurnQuery(transcript="four five", expecting="dictation"))
-    assert (short.hold_ms, digits.hold_ms) == (300, 2000)
+def _without_answer(text: str, pauses: PauseEma, *, late: bool) -> Decision:
+    return hold_for(text, TurnConfig(), Answer(text, None, late=late), waited_ms=0, pauses=pauses)
 
 
-async def test_voice_row_061_a_late_detector_falls_back_to_the_tier() -> None:
-    slow = Slow()
-    query = TurnQuery(transcript="I would like a")
-    decision = await decide_in_time(slow, HeuristicDetector(), query, timeout_ms=1)
-    assert (decision.hold_ms, decision.reason) == (900, "fallback:unfinished")
-    assert slow.cancelled
-
-
-async def test_voice_row_061_a_failing_detector_falls_back_to_the_tier() -> None:
-    query = TurnQuery(transcript="Fine.", pauses=PauseEma(ms=1400))
-    decision = await decide_in_time(Broken(), HeuristicDetector(), query)
-    assert (decision.hold_ms, decision.reason) == (1200, "fallback:statement")
-
-
-async def test_an_answer_in_time_is_taken_as_it_is() -> None:
-    query = TurnQuery(transcript="Hm?")
-    decision = await decide_in_time(HeuristicDetector(), Broken(), query)
-    assert decision == Decision(0, "question")
+def test_voice_row_061_without_an_answer_the_tier_decides_and_says_so() -> None:
+    unfinished = _without_answer("I would like a", PauseEma(), late=True)
+    assert (unfinished.hold_ms, unfinished.reason) == (900, "fallback:unfinished")
+    slow = _without_answer("Fine.", PauseEma(ms=1400), late=True)
+    assert (slow.hold_ms, slow.reason) == (1200, "fallback:statement")
+    alone = _without_answer("Fine.", PauseEma(), late=False)
+    assert (alone.hold_ms, alone.reason) == (600, "statement")
 
 
 def test_pauses_stretch_long_holds_between_one_and_three_times() -> None:

@@ -65,7 +65,7 @@ def test_what_is_no_event_is_named(line: dict[str, object], says: str) -> None:
 
 
 CHANGED = MachineConfig(
-    turn=TurnConfig(fresh_ms=7, start_muted=True, tiers=Tiers(short_ms=1)),
+    turn=TurnConfig(fresh_ms=7, start_muted=True, tiers=Tiers(statement_ms=1)),
     barge_in=BargeInConfig(by_request=True),
     continuous=True,
 )

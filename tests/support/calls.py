@@ -322,7 +322,6 @@ async def hold_call(script: CallScript) -> Held:
         tts=voice,
         vad=vad,
         detector=script.detector,
-        gating=script.gating,
         echo_guard=False,
         survivors=script.survivors,
     )
