@@ -30,8 +30,8 @@ Everything has a default; no file is needed. What is set, later over earlier:
 `voxglove config check` prints what is in force and where each value came from. A key that does not
 exist or a value that cannot be used ends a command with exit code 2 and names the key.
 
-`stt`, `tts` and `model` are written `name`, `name:argument`, or as a table whose keys beside `name`
-and `arg` are the part's options:
+`stt`, `tts` and `model` are written `name`, `name:argument`, or as a table with `name` and `arg`;
+`model` also takes `base_url`, for `openai`:
 
 ```yaml
 server: {{port: 9000, max_calls: 20}}
