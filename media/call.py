@@ -239,7 +239,7 @@ class Call:
             # Woken late, the loop was held: what it held up is about to be delivered, so a hole
             # is not one until the next look.
             if loop.time() - wake < step:
-                self._fill(loop.time())
+                self._guard(lambda: self._fill(loop.time()))
             self._check_limits(loop.time())
 
     def _begin(self, transport: CallTransport) -> None:

@@ -247,10 +247,12 @@ class Jobs:
                 self._late += 1
 
     def cancel(self) -> None:
-        """Detach every job: the call is over. Their futures are cancelled."""
+        """Detach every job: the call is over. Their futures are cancelled; the next call's input
+        begins at 0."""
         for detach in list(self._detach.values()):
             detach()
         self._due.clear()
+        self._at = 0
 
     def statistics(self) -> JobStatistics:
         """Counts since construction."""

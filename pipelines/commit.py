@@ -15,8 +15,6 @@ from .detectors.heuristic import Tiers, tier_of
 from .detectors.port import Decision, PauseEma, TurnQuery
 from .detectors.smart_turn import SmartTurnConfig, weigh
 
-RATE = 16_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnConfig:

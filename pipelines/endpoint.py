@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..media.events import RATE
 from ..media.turns import bargein
 from .answer import feed_barge_in, has_floor, open_gate
 from .attribution import TAIL_MS, attribute
-from .commit import RATE
 from .holds import (
     ask_anew,
     ask_long_voice,

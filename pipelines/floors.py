@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from .vocabulary import LineFloor, ModeName
+from ..media.events import ModeName
+from ..media.transport import LineState
 
 UserFloor = Literal["silent", "tentative", "speaking", "holding"]
 AgentFloor = Literal["idle", "thinking", "speaking", "paused", "narrating"]
 
-LINE: Mapping[LineFloor, Mapping[str, LineFloor]] = {
+LINE: Mapping[LineState, Mapping[str, LineState]] = {
     "detached": {"attached": "attached", "closed": "closed"},
     "attached": {"held": "held", "detached": "detached", "closed": "closed"},
     "held": {"attached": "attached", "detached": "detached", "closed": "closed"},
@@ -89,7 +90,7 @@ closed, and a narration inside an answer keeps that answer's `thinking`."""
 
 
 Table = (
-    Mapping[LineFloor, Mapping[str, LineFloor]]
+    Mapping[LineState, Mapping[str, LineState]]
     | Mapping[UserFloor, Mapping[str, UserFloor]]
     | Mapping[AgentFloor, Mapping[str, AgentFloor]]
 )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..media.events import RATE
 from ..media.turns import bargein
 from ..media.turns.nearfield import judge
 from ..media.turns.words import same_words
 from .answer import cut_reply, free, has_floor, open_gate, start_reply
 from .attribution import TAIL_MS, commit_of
-from .commit import RATE, Answer, hold_for
+from .commit import Answer, hold_for
 from .detectors.port import Decision
 from .state import Holding, Speech, Step, samples
 from .vocabulary import (
@@ -270,8 +271,9 @@ def _commit(step: Step, reason: str, hold: Decision, end: int, held: Holding | N
     finished = max(end, transcript.end or end)
     start = _turn_start(step, end)
     timing = None if held is None else _timing(step, held, hold)
-    told = TellTurn("committed", reason, transcript.text, turn, hold.hold_ms, hold.p, start, end)
-    step.do(replace(told, timing=timing))
+    step.do(
+        TellTurn("committed", reason, transcript.text, turn, hold.hold_ms, hold.p, timing=timing)
+    )
     owed = held is not None and held.owed
     began = start if transcript.start is None else transcript.start
     committed = commit_of(turn, transcript, began, finished, owed=owed)

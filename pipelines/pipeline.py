@@ -333,6 +333,7 @@ class VoicePipeline:
         """Task of the brain's group: connect a closed recogniser again, for the call's life."""
         for attempt in itertools.count():
             await asyncio.sleep(REVIVE_S[min(attempt, len(REVIVE_S) - 1)])
+            await bounded("recogniser", stt.aclose())
             try:
                 await stt.connect(self._on_stt)
             except Exception as error:  # a vendor's library may raise anything

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..media.events import RATE, ModeName
+from ..media.transport import LineState
 from ..media.turns.bargein import BargeIn, BargeInConfig
 from ..media.turns.nearfield import NearField
-from .commit import RATE, Answer, TurnConfig
+from .commit import Answer, TurnConfig
 from .detectors.port import PauseEma
 from .floors import AGENT, LINE, MODES, USER, AgentFloor, UserFloor
 from .transcript import Transcript
-from .vocabulary import Effect, LineFloor, ModeName, TellMode
+from .vocabulary import Effect, TellMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,7 @@ class Queued:
 class State(NamedTuple):
     """All of it."""
 
-    line: LineFloor = "detached"
+    line: LineState = "detached"
     user: UserFloor = "silent"
     agent: AgentFloor = "idle"
     mode: ModeName = "idle"

@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..media.events import ModeName
+from ..media.transport import LineState
+
 VadKind = Literal["start", "confirmed", "misfire", "end", "echo"]
 """`echo`: what was taken for a voice is the agent's own, coming back."""
 GateMove = Literal["hold", "open", "cancel", "close"]
 Source = Literal["speech", "typed", "inject", "respond", "wake"]
-LineFloor = Literal["attached", "held", "detached", "closed"]
-ModeName = Literal["idle", "listening", "thinking", "speaking"]
 
 # ---- events ---------------------------------------------------------------------------------
 
@@ -148,7 +149,7 @@ class LineMoved:
     """The carrier came, went, or the call closed."""
 
     at: int
-    state: LineFloor
+    state: LineState
 
 
 TurnEvent = (
@@ -330,8 +331,6 @@ class TellTurn:
     turn: int | None = None
     hold_ms: int | None = None
     p: float | None = None
-    start: int | None = None
-    end: int | None = None
     timing: Timing | None = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.pipelines.machine_world import Manners, Said, World, attached, ms
+from voxglove.media.transport import LineState
 from voxglove.pipelines import vocabulary as voc
 from voxglove.pipelines.commit import TurnConfig
 from voxglove.pipelines.machine import MachineConfig
@@ -200,7 +201,7 @@ def test_a_wake_waits_for_700_ms_of_quiet_and_loses_against_a_user_turn() -> Non
 
 
 @pytest.mark.parametrize("state", ["detached", "held"])
-def test_the_agents_own_turns_wait_for_a_line(state: voc.LineFloor) -> None:
+def test_the_agents_own_turns_wait_for_a_line(state: LineState) -> None:
     world = attached(TIERS)
     world.feed(voc.LineMoved(0, state))
     world.feed(voc.Asked(0, 1, "respond", "Greet."))

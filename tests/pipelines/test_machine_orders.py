@@ -179,7 +179,7 @@ def assert_words_accounted_for(world: World, until: int = 1 << 40) -> None:
     lost = reported - known
     tails = world.metrics().count("stt_tail_extension")
     assert len(" ".join(lost)) <= tails * TAIL_EXTENSION_CHARS, f"lost: {sorted(lost)}"
-    spans = [(one.start, one.end) for one in committed if one.start is not None]
+    spans = [(one.start, one.end) for one in world.of(voc.StartReply) if one.start is not None]
     for (_, before), (after, _) in zip(spans, spans[1:], strict=False):
         assert before is None or after is None or before <= after, f"overlap: {spans}"
 
