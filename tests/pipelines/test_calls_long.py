@@ -233,10 +233,15 @@ def _check(minutes: float, pipeline: Timed, taken: list[Counter[str]], turns: in
     first, last = taken[1], taken[-1]
     grown = {path: (first[path], size) for path, size in last.items() if size > first[path] + 4}
     assert not grown
+
+
+def _check_cost(pipeline: Timed) -> None:
+    """A frame costs what it cost. Anything that grew with the call would cost ten times as much
+    after an hour; a busy machine may make it twice."""
     costs = pipeline.costs.seconds
     share = len(costs) // 5
     early, late = median(costs[share : 2 * share]), median(costs[-share:])
-    assert late <= 1.5 * early, (early, late)
+    assert late <= 3 * early, (early, late)
 
 
 async def test_eight_minutes_of_calling_hold_no_more_than_the_first_four() -> None:
@@ -249,4 +254,6 @@ def test_an_hour_of_three_hundred_turns_holds_no_more_than_the_first_four_minute
     estimate: Estimate | None,
 ) -> None:
     # A soak test's own loop is a real one; an hour is too long for it.
-    _check(60, *run_virtual(_hold(60, estimate)))
+    held = run_virtual(_hold(60, estimate))
+    _check(60, *held)
+    _check_cost(held[0])
