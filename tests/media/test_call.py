@@ -260,6 +260,32 @@ async def test_stalled_peer_is_detached_not_ended() -> None:
         assert watched.call.ended is None
 
 
+class BrokenClock(HandCarrier):
+    """Its clock raises for a while, as a library of its vendor's might."""
+
+    broken = False
+
+    def played(self) -> int:
+        if self.broken:
+            raise KeyError("clock")
+        return super().played()
+
+
+async def test_a_carrier_whose_clock_raises_in_a_hole_ends_no_call() -> None:
+    carrier = BrokenClock()
+    async with calling(ScriptedBrain(), carrier) as watched:
+        carrier.give(frame(speech(0.02)))
+        await asyncio.sleep(0.1)
+        carrier.broken = True
+        await asyncio.sleep(1)
+        carrier.broken = False
+        await asyncio.sleep(1)
+        assert watched.call.ended is None
+        assert [type(event) for _, event in watched.events if isinstance(event, Problem)]
+        watched.call.hang_up()
+        assert await watched.ends() == "hangup"
+
+
 async def test_pace_fills_a_mute_carrier_and_tells_the_hole_once() -> None:
     carrier = HandCarrier()
     brain = ScriptedBrain()
