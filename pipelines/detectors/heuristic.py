@@ -22,7 +22,7 @@ _TRAILING = re.compile(r"[^\w]+$")
 _SHORT_WORDS = frozenset(
     ("am", "an", "as", "at", "be", "by", "do", "go", "ha", "he", "hi", "if", "in", "is", "it")
     + ("me", "mr", "ms", "my", "no", "of", "oh", "ok", "on", "or", "so", "to", "tv", "uh", "um")
-    + ("up", "us", "we", "ya", "ah", "id", "im", "mm", "hm")
+    + ("up", "us", "we", "ya", "ah", "id", "im")
 )
 """Two-letter words of ordinary speech: never spelling."""
 

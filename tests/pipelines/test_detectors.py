@@ -57,9 +57,7 @@ def test_voice_row_060_a_question_is_never_dictation(text: str) -> None:
     assert tier_of(text) == "question"
 
 
-@pytest.mark.parametrize(
-    "text", ["go to it", "so am I", "give it to me", "ok", "B", "", "mm-hm", "Hm."]
-)
+@pytest.mark.parametrize("text", ["go to it", "so am I", "give it to me", "ok", "B", ""])
 def test_ordinary_short_words_are_no_dictation(text: str) -> None:
     assert not is_dictation(text)
 
