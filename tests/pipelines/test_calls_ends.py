@@ -27,6 +27,7 @@ from voxglove.core.stores.memory import MemoryStore
 from voxglove.core.tool import Tool
 from voxglove.media import brain, events
 from voxglove.media.call import Call, CallPolicy
+from voxglove.media.errors import MediaValueError
 from voxglove.media.transport import CallInfo
 from voxglove.pipelines import vocabulary as voc
 from voxglove.pipelines.detectors.port import Decision, TurnQuery
@@ -262,3 +263,19 @@ async def test_a_brain_whose_recogniser_could_not_be_made_serves_the_next_call()
     assert await desk.call(3)[0].run() == "error"
     assert await desk.call(3)[0].run() == "remote_hangup"
     assert any(isinstance(event, voc.Words) for event in desk.log)
+
+
+def test_a_config_that_contradicts_its_parts_is_refused() -> None:
+    parts = Desk().brain._made_of
+    with pytest.raises(MediaValueError, match="detector"):
+        VoicePipeline(parts, MachineConfig(detector=True))
+
+
+async def test_a_recogniser_that_contradicts_the_config_ends_the_call_at_once() -> None:
+    class Continuous(ScriptedStt):
+        continuous = True
+
+    call, told = Desk(lambda: Continuous).call(3)
+    assert await call.run() == "error"
+    problems = [event.message for _, event in told if isinstance(event, events.Problem)]
+    assert len(problems) == 1 and "continuous" in problems[0]
