@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
-from collections.abc import Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ..core.requests import UserInput, Wake
@@ -20,11 +19,13 @@ from ..media.segments import Heard as HeardSamples
 from ..media.turns.heard import Heard, join_heard
 from ..media.turns.latency import TurnMarks, turn_latency
 from . import vocabulary as voc
+from .amendments import Amendments
 from .parts import Parts
 from .reply import Failure, Reply, ReplyMarks
 from .speech import Speech, SpeechMarks, Utterance
 
-log = logging.getLogger(__name__)
+TOLD = {"superseded": "command", "closed": "command"}
+"""How a cut that no voice made is called on a timeline (CONTRACTS A)."""
 
 UNWIND_S = 1.0
 """How long a new answer waits for a cut one to end; it takes a few milliseconds."""
@@ -41,20 +42,13 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Open:
-    """What is not in history yet: cuts without their settled truth, and amendments under way.
-
-    Once `closing`, amendments wait in `late` for `settled` to write them: the group they would be
-    a task of may be on its way out.
-    """
+    """What is not over yet: cuts without their settled truth, and answers that unwind."""
 
     cuts: dict[int, _CutReply] = field(default_factory=dict)
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    late: list[Coroutine[None, None, None]] = field(default_factory=list)
     replies: set[asyncio.Task[None]] = field(default_factory=set)
     """Answers whose task has not ended; all but the current one are unwinding."""
     unstored: list[str] = field(default_factory=list)
     """User turns that were cut before the agent had taken them: the next request says them too."""
-    closing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +63,14 @@ class _CutReply:
 class Answers:
     """See the module. All methods but `settled` are synchronous."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, said: Callable[[str], None]) -> None:
         self._parts = parts
+        self._said = said
         self._current: Reply | None = None
         self._numbers = itertools.count()
         self._turns: dict[int, _Turn] = {}
         self._open = _Open()
+        self._amendments = Amendments(parts)
         self._wake: Wake | None = None
 
     # ---- the machine's orders
@@ -117,7 +113,11 @@ class Answers:
         if order.audible:
             line.emit(
                 call.Interruption(
-                    event="cut", reason=order.reason, out=cut.out, turn=reply.turn, gen=reply.gen
+                    event="cut",
+                    reason=TOLD.get(order.reason, order.reason),
+                    out=cut.out,
+                    turn=reply.turn,
+                    gen=reply.gen,
                 )
             )
         self._open.cuts[reply.gen] = _CutReply(reply, cut.settled, cut.out)
@@ -134,10 +134,13 @@ class Answers:
         if known.message_id is None:
             known.correction = text
         else:
-            self._later(self._parts.agent.amend_user(known.message_id, text))
+            self._amendments.add(self._parts.agent.amend_user(known.message_id, text))
 
     def woken(self, wake: Wake) -> None:
         """The agent wants to speak by itself; the machine chooses when."""
+        earlier = self._wake
+        if earlier is not None and earlier.note and earlier.note != wake.note:
+            wake = replace(wake, note=f"{earlier.note}\n{wake.note}".rstrip())
         self._wake = wake
 
     # ---- facts from the line
@@ -161,15 +164,12 @@ class Answers:
     async def settled(self) -> None:
         """Wait until what was heard of every earlier answer is in history."""
         self._settle_now()
-        while self._open.late:
-            await self._open.late.pop(0)
-        while self._open.tasks:
-            await asyncio.wait(tuple(self._open.tasks))
+        await self._amendments.written()
 
     def close(self) -> None:
         """The call is over: whatever is said now is cut, with what was heard; `settled` stores
         it."""
-        self._open.closing = True
+        self._amendments.close()
         if self._current is not None:
             self.cut(voc.Cut(self._current.gen, "closed", tools=True, audible=False))
         self._settle_now()
@@ -229,7 +229,7 @@ class Answers:
         if reply.asking.unstored:
             self._open.unstored.append(reply.asking.unstored)
         if self._current is not reply:
-            if reply.wake is not None and not reply.asking.answered and not self._open.closing:
+            if reply.wake is not None and not reply.asking.answered and not self._amendments.closed:
                 # Cut before a model saw why the agent wanted to speak: it still wants to.
                 self._wake = self._wake or reply.wake
                 self._parts.feed(voc.Woken(self._parts.now()))
@@ -248,7 +248,7 @@ class Answers:
             return
         known.message_id = reply.asking.user_message_id
         if known.correction is not None:
-            self._later(self._parts.agent.amend_user(known.message_id, known.correction))
+            self._amendments.add(self._parts.agent.amend_user(known.message_id, known.correction))
             known.correction = None
 
     def _fail(self, reply: Reply, failure: Failure) -> None:
@@ -294,6 +294,7 @@ class Answers:
             parts.append(share)
             self._amend(utterance, share, cut=cut)
         whole = join_heard(_spaced(parts))
+        self._said(whole.text)
         interrupted = cut and not whole.complete
         text = whole.text + whole.unheard
         if text.strip():
@@ -322,7 +323,7 @@ class Answers:
         )
 
     def _amend(self, utterance: Utterance, share: Heard, *, cut: bool) -> None:
-        self._later(
+        self._amendments.add(
             self._parts.agent.amend_heard(
                 utterance.message_id,
                 share.text,
@@ -331,25 +332,6 @@ class Answers:
                 estimated=share.estimated,
             )
         )
-
-    def _later(self, amendment: Coroutine[None, None, None]) -> None:
-        """Task of the brain's group; `settled` waits for it."""
-
-        async def amend() -> None:
-            try:
-                await amendment
-            except Exception as error:  # a user's own store may raise anything
-                log.warning("history was not amended", extra={"why": repr(error)})
-                self._parts.line.emit(
-                    call.Problem(code="ERR_STORE", stage="agent", message=f"not amended: {error}")
-                )
-
-        if self._open.closing:
-            self._open.late.append(amend())
-            return
-        task = self._parts.spawn(amend())
-        self._open.tasks.add(task)
-        task.add_done_callback(self._open.tasks.discard)
 
     def _first_sound(self, reply: Reply, out: int, now: int) -> None:
         if reply.marks.sounded:

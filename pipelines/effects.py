@@ -69,7 +69,7 @@ class Effects:
     def __init__(self, parts: Parts, commands: Commands) -> None:
         self._parts = parts
         self._commands = commands
-        self.answers = Answers(parts)
+        self.answers = Answers(parts, self._said)
         self.narrations = Narrations(parts, self.answers)
         self._context: deque[ContextTurn] = deque(maxlen=CONTEXT_TURNS)
         self._muted = False
@@ -103,6 +103,11 @@ class Effects:
         self._muted = muted
         self._microphone()
 
+    def _said(self, heard: str) -> None:
+        """The agent was heard to say this: context for the turn detector."""
+        if heard.strip():
+            self._context.append(ContextTurn("assistant", heard))
+
     async def aclose(self) -> None:
         """The call is over: what was heard reaches history (bounded), the voices are closed."""
         try:
@@ -120,7 +125,7 @@ class Effects:
     def _pause(self, order: voc.Pause) -> None:
         out = self._parts.line.pause()
         if order.audible:
-            self._parts.line.emit(call.Interruption(event="paused", reason="voice", out=out))
+            self._parts.line.emit(call.Interruption(event="paused", reason="wordless", out=out))
 
     def _resume(self, order: voc.Resume) -> None:
         line = self._parts.line

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..adapters.credentials import Secret
 from ..media.call import CallPolicy
 from ..media.turns.bargein import BargeInConfig
 from ..media.vad.machine import VadConfig
 from ..pipelines.commit import TurnConfig
 from .auth import read_origin
-from .config_reader import ConfigError, Secret, merged_environment, read_section, read_yaml
+from .config_reader import ConfigError, merged_environment, read_section, read_yaml
 
 DEFAULT_FILE = "voxglove.yaml"
 ENV_PREFIX = "VOXGLOVE_"

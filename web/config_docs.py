@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
+from ..adapters.credentials import Secret
 from .config import ENV_PREFIX, Config, PartConfig
-from .config_reader import Secret
 from .config_words import FIXED, SECTIONS, WORDS
 
 HEAD = f"""# Configuration
@@ -79,7 +79,7 @@ class _Row:
 
 
 def _is_section(value: object) -> bool:
-    return is_dataclass(value) and not isinstance(value, PartConfig)
+    return is_dataclass(value) and not isinstance(value, PartConfig | Secret)
 
 
 def _rows(section: object, above: str) -> Iterator[_Row]:

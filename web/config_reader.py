@@ -14,6 +14,7 @@ from typing import TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
+from ..adapters.credentials import Secret
 from ..media.errors import MediaValueError
 
 T = TypeVar("T")
@@ -31,28 +32,6 @@ class ConfigError(ValueError):
     def under(self, section: str) -> ConfigError:
         """The same error, seen from the section around it."""
         return ConfigError(f"{section}.{self.key}", self.given, self.remedy) if section else self
-
-
-class Secret:
-    """A string that shows itself only to `reveal`."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """The secret itself."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return f"Secret({MASK!r})" if self._value else "Secret('')"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._value == self._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
 
 
 class _EnvText(str):
@@ -122,10 +101,10 @@ def read_section(kind: type[T], data: object, key: str = "") -> T:
 
 def _value(kind: object, value: object, key: str) -> object:
     origin = get_origin(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return read_section(kind, value, key)
     if kind is Secret:
         return Secret(_text(value, key, secret=True))
+    if isinstance(kind, type) and is_dataclass(kind):
+        return read_section(kind, value, key)
     if kind is str:
         return _text(value, key)
     if isinstance(value, _EnvText):

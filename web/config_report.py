@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
+from ..adapters.credentials import Secret
 from .auth import is_loopback
 from .config import ENV_PREFIX, Config, PartConfig
-from .config_reader import MASK, Secret
+from .config_reader import MASK
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ import pytest
 from aiohttp import web
 
 from tests.web.client import Client, Site, config, eventually, site
+from voxglove.adapters.credentials import Secret
 from voxglove.media.events import Slot
 from voxglove.web import connections
 from voxglove.web.auth import Signer
 from voxglove.web.calls import ENDED_KEPT
 from voxglove.web.config import LogConfig
-from voxglove.web.config_reader import Secret
 from voxglove.web.logs import handler, is_worth_a_line
 
 pytestmark = pytest.mark.real_loop

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from voxglove.adapters.credentials import Secret
 from voxglove.web.config import Config, PartConfig, ServerConfig, load
-from voxglove.web.config_reader import ConfigError, Secret, read_section, read_yaml
+from voxglove.web.config_reader import ConfigError, read_section, read_yaml
 from voxglove.web.config_report import report
 
 
