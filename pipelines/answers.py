@@ -24,8 +24,11 @@ from .parts import Parts
 from .reply import Failure, Reply, ReplyMarks
 from .speech import Speech, SpeechMarks, Utterance
 
-TOLD = {"superseded": "command", "closed": "command"}
+TOLD = {"superseded": "command"}
 """How a cut that no voice made is called on a timeline (CONTRACTS A)."""
+
+CLOSED = "closed"
+"""A cut by the call's end: that is no interruption."""
 
 UNWIND_S = 1.0
 """How long a new answer waits for a cut one to end; it takes a few milliseconds."""
@@ -110,7 +113,7 @@ class Answers:
         self._current = None
         reply.close(order.reason, tools=order.tools)
         cut = line.cut()
-        if order.audible:
+        if order.audible and order.reason != CLOSED:
             line.emit(
                 call.Interruption(
                     event="cut",
@@ -171,7 +174,7 @@ class Answers:
         it."""
         self._amendments.close()
         if self._current is not None:
-            self.cut(voc.Cut(self._current.gen, "closed", tools=True, audible=False))
+            self.cut(voc.Cut(self._current.gen, CLOSED, tools=True, audible=False))
         self._settle_now()
 
     def new_speech(self, marks: ReplyMarks) -> Speech:

@@ -100,7 +100,7 @@ def test_the_loop_counts_as_lagging_when_a_share_of_the_window_was_late() -> Non
 
 
 def hold_the_loop() -> None:
-    end = time.monotonic() + 0.4
+    end = time.monotonic() + 1.2  # long enough for a watcher that gets its turn late
     while time.monotonic() < end:
         sum(range(1_000))
 
@@ -116,5 +116,5 @@ async def test_the_watchdog_names_what_held_the_loop() -> None:
         await asyncio.sleep(0.25)
         running.cancel()
     worst = max(held, key=lambda one: one.seconds)
-    assert 0.2 < worst.seconds < 2
+    assert 0.2 < worst.seconds < 10
     assert "hold_the_loop" in worst.where
