@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 WRITE_DEADLINE_S = 5.0
 """A connected peer for whom nothing is pulled for so long has stalled."""
+_PEER_CLOSED = "the peer closed its connection"
 CLOSE_S = 1.5
 """How long the end of the connection may take."""
 
@@ -80,6 +81,7 @@ class WebRtcTransport:
         self._pc.add_listener("track", self._on_track)
         self._pc.add_listener("datachannel", self._on_channel)
         self._pc.add_listener("connectionstatechange", self._on_state)
+        self._carrier.add_listener("statechange", self._on_carrier)
 
     @property
     def info(self) -> TransportInfo:
@@ -253,15 +255,17 @@ class WebRtcTransport:
 
     async def _pump(self) -> None:
         """Decoded sound to the inbox, until the remote track ends."""
-        track, due = self._remote, 0
-        if track is None:
-            self._finish(TransportClosed("the peer sends no audio"))
-            return
-        while True:
+        due = 0
+        while self._end is None:
+            track = self._remote
+            if track is None:  # a page without a microphone: it may listen and type
+                self._changed.clear()
+                await self._changed.wait()
+                continue
             try:
                 frame = await track.recv()
             except MediaStreamError:
-                self._finish(TransportClosed("the peer closed its connection"))
+                self._finish(TransportClosed(_PEER_CLOSED))
                 return
             if isinstance(frame, AvFrame) and frame.pts is not None:
                 if frame.pts > due:
@@ -272,6 +276,7 @@ class WebRtcTransport:
     def _on_track(self, track: MediaStreamTrack) -> None:
         if track.kind == "audio" and self._remote is None:
             self._remote = track
+            self._changed.set()
 
     def _on_channel(self, channel: RTCDataChannel) -> None:
         if self._data.open(channel):
@@ -298,6 +303,10 @@ class WebRtcTransport:
             case "failed":
                 self._finish(TransportClosed(self._why_not_connected()))
         self._changed.set()
+
+    def _on_carrier(self) -> None:
+        if self._carrier.state == "closed":
+            self._finish(TransportClosed(_PEER_CLOSED))
 
     def _why_not_connected(self) -> str:
         """What stood between the two sides, by candidate types: addresses are personal data."""

@@ -54,7 +54,9 @@ def received(sent: list[bytes], loss: float, *, fec: bool = True) -> Sound:
 
 def snr_db(clean: Sound, heard: Sound) -> float:
     assert len(clean) == len(heard)
-    return float(10 * np.log10((clean @ clean) / max(1.0, (clean - heard) @ (clean - heard))))
+    return float(
+        10 * np.log10((clean @ clean) / max(1.0, float((clean - heard) @ (clean - heard))))
+    )
 
 
 def test_speech_survives_coding() -> None:

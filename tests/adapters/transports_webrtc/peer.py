@@ -76,13 +76,16 @@ class Heard:
 class Peer:
     """A page without a browser."""
 
-    def __init__(self, *, data: bool = True) -> None:
+    def __init__(self, *, data: bool = True, speaks: bool = True) -> None:
         self.speech = Speech()
         self.messages: list[dict[str, object]] = []
         self.heard: list[Samples] = []
         self.pc = RTCPeerConnection(RTCConfiguration([]))
         self.track = OutgoingVoice(self.speech, opus.Encoder())
-        self.pc.addTrack(self.track)
+        if speaks:
+            self.pc.addTrack(self.track)
+        else:
+            self.pc.addTransceiver("audio", direction="recvonly")
         self.channel: RTCDataChannel | None = None
         self.opened = asyncio.Event()
         self._remote: MediaStreamTrack | None = None
@@ -136,12 +139,14 @@ def config(connect_s: float = 10.0) -> WebRtcConfig:
 
 
 @asynccontextmanager
-async def line(*, data: bool = True, lose: Lose | None = None) -> AsyncIterator[LineUnderTest]:
+async def line(
+    *, data: bool = True, speaks: bool = True, lose: Lose | None = None
+) -> AsyncIterator[LineUnderTest]:
     """A call's line on loopback; `lose` strikes in front of the line's jitter buffer."""
     transport, heard = WebRtcTransport(config()), Heard()
     if lose is not None:
         drop(transport, lose)
-    peer = Peer(data=data)
+    peer = Peer(data=data, speaks=speaks)
     async with asyncio.TaskGroup() as group:
         group.create_task(transport.run(), name="line")
         group.create_task(heard.read(transport), name="reader")
@@ -180,4 +185,4 @@ def alignment(source: Samples, heard: Samples) -> tuple[int, float]:
     at = int(np.argmax(cross[: max(1, len(b))]))
     part = b[at : at + len(a)]
     a = a[: len(part)]
-    return at, float(a @ part / max(1e-9, np.sqrt((a @ a) * (part @ part))))
+    return at, float(a @ part / max(1e-9, float(np.sqrt((a @ a) * (part @ part)))))

@@ -189,6 +189,22 @@ async def test_a_peer_that_vanishes_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     seams.install()
 
 
+async def test_a_page_without_a_microphone_may_listen_and_type() -> None:
+    said = speech(1)
+    async with line(speaks=False) as on:
+        on.peer.say({"t": "say", "text": "hello"})
+        for frame in frames(said):
+            await on.transport.send(frame)
+        await until(lambda: on.transport.played() >= len(said) // 320 * 320)
+        await asyncio.sleep(0.2)
+        assert on.heard.items == [Data({"t": "say", "text": "hello"})]
+        assert alignment(said, np.concatenate(on.peer.heard))[1] >= 0.95
+        await on.peer.pc.close()
+        async with asyncio.timeout(3):
+            await on.heard.ended.wait()
+        assert isinstance(on.heard.failure, TransportClosed)
+
+
 async def test_an_ice_failure_is_told_with_its_cause() -> None:
     transport, peer = WebRtcTransport(config(connect_s=0.5)), Peer()
     await transport.answer(await peer.offer())

@@ -36,7 +36,7 @@ class Tape:
     def sounded(self) -> bytes:
         """All but silence, which the tests never send."""
         pcm = np.frombuffer(b"".join(self.frames), np.int16)
-        return pcm[pcm != 0].tobytes()
+        return bytes(pcm[pcm != 0].tobytes())
 
 
 async def pump(track: OutgoingVoice) -> None:
@@ -224,3 +224,27 @@ def test_bad_configuration_is_named(field: str, make) -> None:  # type: ignore[n
 def test_a_turn_secret_is_not_printed() -> None:
     server = IceServer(url="turn:192.0.2.1:3478", username="u", credential="s3cret")
     assert "s3cret" not in repr(WebRtcConfig(ice_servers=(server,)))
+
+
+async def test_closing_is_bounded_when_the_connection_hangs() -> None:
+    transport = WebRtcTransport(encoder=Tape())
+
+    async def hang() -> None:
+        await asyncio.sleep(3600)
+
+    real, transport._pc.close = transport._pc.close, hang  # type: ignore[method-assign]
+    began = asyncio.get_running_loop().time()
+    await transport.aclose("hangup")
+    assert asyncio.get_running_loop().time() - began <= 2
+    await real()
+
+
+async def test_a_cancelled_run_closes_the_line() -> None:
+    transport = WebRtcTransport(encoder=Tape())
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(transport.run())
+        await asyncio.sleep(0.1)
+        running.cancel()
+    assert transport._pc.connectionState == "closed"
+    with pytest.raises(TransportClosed):
+        await play(transport, 20)
