@@ -37,9 +37,10 @@ log = logging.getLogger(__name__)
 
 WRITE_DEADLINE_S = 5.0
 """A connected peer for whom nothing is pulled for so long has stalled."""
-_PEER_CLOSED = "the peer closed its connection"
 CLOSE_S = 1.5
 """How long the end of the connection may take."""
+CAUSE_S = 0.05
+"""A lost connection shows on its tracks a moment before ICE says why."""
 
 
 class WebRtcTransport:
@@ -81,7 +82,8 @@ class WebRtcTransport:
         self._pc.add_listener("track", self._on_track)
         self._pc.add_listener("datachannel", self._on_channel)
         self._pc.add_listener("connectionstatechange", self._on_state)
-        self._carrier.add_listener("statechange", self._on_carrier)
+        self._carrier.add_listener("statechange", self._changed.set)
+        self._carrier.transport.add_listener("statechange", self._on_ice)
 
     @property
     def info(self) -> TransportInfo:
@@ -256,7 +258,7 @@ class WebRtcTransport:
     async def _pump(self) -> None:
         """Decoded sound to the inbox, until the remote track ends."""
         due = 0
-        while self._end is None:
+        while self._end is None and self._carrier.state != "closed":
             track = self._remote
             if track is None:  # a page without a microphone: it may listen and type
                 self._changed.clear()
@@ -265,13 +267,14 @@ class WebRtcTransport:
             try:
                 frame = await track.recv()
             except MediaStreamError:
-                self._finish(TransportClosed(_PEER_CLOSED))
-                return
+                break
             if isinstance(frame, AvFrame) and frame.pts is not None:
                 if frame.pts > due:
                     self._inbox.put(Gap(frame.pts - due))
                 self._inbox.put(bytes(frame.planes[0])[: 2 * frame.samples])
                 due = frame.pts + frame.samples
+        await asyncio.sleep(CAUSE_S)
+        self._finish(TransportClosed("the peer closed its connection"))
 
     def _on_track(self, track: MediaStreamTrack) -> None:
         if track.kind == "audio" and self._remote is None:
@@ -298,15 +301,17 @@ class WebRtcTransport:
         match self._pc.connectionState:
             case "connected":
                 self._connected = True
-            case "failed" if self._connected:
-                self._finish(TransportClosed("ICE: the peer stopped answering"))
             case "failed":
                 self._finish(TransportClosed(self._why_not_connected()))
         self._changed.set()
 
-    def _on_carrier(self) -> None:
-        if self._carrier.state == "closed":
-            self._finish(TransportClosed(_PEER_CLOSED))
+    def _on_ice(self) -> None:
+        # aiortc goes on to "closed" at once, so the failure has to be caught here.
+        if self._carrier.transport.state == "failed":
+            why = (
+                "ICE: the peer stopped answering" if self._connected else self._why_not_connected()
+            )
+            self._finish(TransportClosed(why))
 
     def _why_not_connected(self) -> str:
         """What stood between the two sides, by candidate types: addresses are personal data."""

@@ -183,8 +183,7 @@ async def test_a_peer_that_vanishes_is_noticed(monkeypatch: pytest.MonkeyPatch) 
                 protocol.datagram_received = lambda *_: None  # type: ignore[method-assign]
         async with asyncio.timeout(5):
             await on.heard.ended.wait()
-        assert on.heard.failure is not None
-        assert "stopped answering" in str(on.heard.failure) or "closed" in str(on.heard.failure)
+        assert "stopped answering" in str(on.heard.failure)
     monkeypatch.undo()
     seams.install()
 
