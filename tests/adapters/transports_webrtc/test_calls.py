@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,12 +20,15 @@ from tests.adapters.transports_webrtc.peer import (
     config,
     line,
 )
+from tests.support.brains import ScriptedBrain
 from voxglove.adapters.transports import webrtc_seams as seams
 from voxglove.adapters.transports.webrtc import WebRtcTransport
 from voxglove.adapters.transports.webrtc_config import WebRtcConfig
+from voxglove.media.call import Call
 from voxglove.media.errors import MediaValueError, TransportClosed
 from voxglove.media.frame import AudioFrame
-from voxglove.media.transport import Data, Gap, Hangup
+from voxglove.media.line import Line
+from voxglove.media.transport import CallInfo, Data, Gap, Hangup
 
 pytestmark = pytest.mark.real_loop
 
@@ -173,9 +176,17 @@ async def test_a_page_that_closes_is_a_lost_carrier_not_a_hang_up() -> None:
         assert on.transport.clear() == on.transport.played()
 
 
-async def test_a_peer_that_vanishes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def soon_gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A vanished peer is noticed after two checks in place of six."""
     monkeypatch.setattr(seams, "CONSENT_INTERVAL_S", 0.05)
     monkeypatch.setattr(seams, "CONSENT_FAILURES", 2)
+    yield
+    monkeypatch.undo()
+    seams.install()
+
+
+async def test_a_peer_that_vanishes_is_noticed(soon_gone: None) -> None:
     async with line() as on:
         for transceiver in on.peer.pc.getTransceivers():
             ice = transceiver.receiver.transport.transport._connection
@@ -184,8 +195,6 @@ async def test_a_peer_that_vanishes_is_noticed(monkeypatch: pytest.MonkeyPatch) 
         async with asyncio.timeout(5):
             await on.heard.ended.wait()
         assert "stopped answering" in str(on.heard.failure)
-    monkeypatch.undo()
-    seams.install()
 
 
 async def test_a_page_without_a_microphone_may_listen_and_type() -> None:
@@ -260,3 +269,49 @@ async def test_malformed_offers_and_candidates_break_nothing() -> None:
         await transport.aclose("error")
     await peer.pc.close()
     assert refused >= 20
+
+
+async def connected(call: Call, group: asyncio.TaskGroup) -> tuple[WebRtcTransport, Peer]:
+    """A page's connection as a door makes it: answer, run beside the call, attach."""
+    transport, peer = WebRtcTransport(config()), Peer()
+    group.create_task(transport.run())
+    answer = await transport.answer(await peer.offer())
+    assert call.attach(transport) is None
+    await peer.accept(answer)
+    await until(lambda: transport.connected)
+    group.create_task(peer.listen())
+    return transport, peer
+
+
+async def test_a_call_outlives_its_page_and_goes_on_over_the_next_one() -> None:
+    said, tune = speech(1.5), speech(6)
+
+    async def talk(line: Line) -> None:
+        for frame in frames(tune):
+            await line.play(1, frame)
+        await line.drain()
+
+    brain = ScriptedBrain(talk)
+    call = Call(brain, CallInfo(call_id="c1", line="webrtc"))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(call.run())
+        _, first = await connected(call, group)
+        first.speech.put(said.tobytes())
+        await asyncio.sleep(2)
+        await first.pc.close()
+        await asyncio.sleep(0.3)
+        _, second = await connected(call, group)
+        second.speech.put(said.tobytes())
+        await asyncio.sleep(2)
+        second.say({"t": "hangup"})
+        async with asyncio.timeout(5):
+            assert await running == "remote_hangup"
+        await second.pc.close()
+    heard = np.frombuffer(brain.heard_pcm, np.int16)
+    half = len(heard) // 2
+    assert alignment(said, heard[:half])[1] >= 0.9
+    assert alignment(said, heard[half:])[1] >= 0.9
+    before, after = (np.concatenate(peer.heard) for peer in (first, second))
+    begun, resumed = tune[:RATE], tune[round(2.4 * RATE) : round(3.2 * RATE)]
+    assert alignment(begun, before)[1] >= 0.9, "the answer began on the first page"
+    assert alignment(resumed, after)[1] >= 0.9, "and went on where it stood, on the second"
