@@ -312,6 +312,6 @@ async def test_a_call_outlives_its_page_and_goes_on_over_the_next_one() -> None:
     assert alignment(said, heard[:half])[1] >= 0.9
     assert alignment(said, heard[half:])[1] >= 0.9
     before, after = (np.concatenate(peer.heard) for peer in (first, second))
-    begun, resumed = tune[:RATE], tune[round(2.4 * RATE) : round(3.2 * RATE)]
+    begun, resumed = tune[:RATE], tune[3 * RATE : round(3.5 * RATE)]
     assert alignment(begun, before)[1] >= 0.9, "the answer began on the first page"
     assert alignment(resumed, after)[1] >= 0.9, "and went on where it stood, on the second"
