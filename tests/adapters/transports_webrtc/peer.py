@@ -186,3 +186,13 @@ def alignment(source: Samples, heard: Samples) -> tuple[int, float]:
     part = b[at : at + len(a)]
     a = a[: len(part)]
     return at, float(a @ part / max(1e-9, float(np.sqrt((a @ a) * (part @ part)))))
+
+
+def clarity(source: Samples, heard: Samples) -> float:
+    """How well half-second windows of `source` are found in `heard`: the median correlation.
+
+    A busy machine may put a pause between two windows; it never makes a window unclear.
+    """
+    windows = [source[at : at + 8_000] for at in range(0, len(source) - 7_999, 8_000)]
+    loud = [w for w in windows if np.sqrt((w.astype(np.float64) ** 2).mean()) > 500]
+    return float(np.median([alignment(window, heard)[1] for window in loud]))

@@ -17,6 +17,7 @@ from tests.adapters.transports_webrtc.peer import (
     Peer,
     Samples,
     alignment,
+    clarity,
     config,
     line,
 )
@@ -33,8 +34,6 @@ from voxglove.media.transport import CallInfo, Data, Gap, Hangup
 pytestmark = pytest.mark.real_loop
 
 RATE = 16_000
-LOOK_AHEAD = 104
-"""Opus delays by 6.5 ms."""
 
 Tell = Callable[[str], None]
 
@@ -69,9 +68,10 @@ async def test_speech_and_messages_go_both_ways(tell: Tell) -> None:
         await asyncio.sleep(0.2)
         sdp = on.peer.pc.remoteDescription.sdp
     assert "useinbandfec=1" in sdp and "PCMU" not in sdp and "G722" not in sdp
-    up, down = alignment(said, on.heard.samples()), alignment(said, np.concatenate(on.peer.heard))
-    tell(f"webrtc on loopback: correlation up {up[1]:.3f}, down {down[1]:.3f}")
-    assert up[1] >= 0.95 and down[1] >= 0.95
+    up = clarity(said, on.heard.samples())
+    down = clarity(said, np.concatenate(on.peer.heard))
+    tell(f"webrtc on loopback: correlation up {up:.3f}, down {down:.3f}")
+    assert up >= 0.95 and down >= 0.95
     assert on.heard.signals() == [Data({"t": "say", "text": "hello"})]
     assert on.peer.messages == [{"t": "heard", "heard": "x"}, {"t": "bye", "reason": "hangup"}]
     assert on.heard.failure is None
@@ -93,8 +93,8 @@ LOSSES: dict[str, Lose] = {
 }
 
 
-async def lossy(lose: Lose) -> tuple[Samples, list[float], str]:
-    """What was heard of the speech, when frames came, and the counts."""
+async def lossy(lose: Lose) -> tuple[Samples, list[float], int, str]:
+    """What was heard of the speech, when frames came, frames its sender left out, the counts."""
     said = speech(4)
     async with line(data=False, lose=lose) as on:
         on.peer.speech.put(said.tobytes())
@@ -104,27 +104,29 @@ async def lossy(lose: Lose) -> tuple[Samples, list[float], str]:
         assert stream.jitter.held <= 2
         text = f"{counts.lost} lost, {made.fec // 320} FEC, {made.concealed // 320} concealed"
     sounds = [at for item, at in zip(on.heard.items, on.heard.at, strict=True) if item]
-    return on.heard.samples(), sounds, text
+    return on.heard.samples(), sounds, on.peer.track.skipped, text
 
 
+@pytest.mark.slow
 async def test_loss_costs_no_time_and_leaves_no_lag(tell: Tell) -> None:
     async with asyncio.TaskGroup() as group:
         runs = {name: group.create_task(lossy(lose)) for name, lose in LOSSES.items()}
     said = speech(4)
     first, last = said[: 2 * RATE], said[2 * RATE :]
+    unhurried = max(np.diff(runs["0 %"].result()[1]))
     for name, run in runs.items():
-        heard, at, counts = run.result()
-        begins, early = alignment(first, heard)
-        ends, late = alignment(last, heard)
+        heard, at, skipped, counts = run.result()
+        slip = alignment(last, heard)[0] - alignment(first, heard)[0] - 2 * RATE
+        early, late = clarity(first, heard), clarity(last, heard)
         stall = max(np.diff(at))
         tell(
             f"webrtc, {name} lost in front of the jitter buffer: {counts};"
             f" correlation {early:.3f} then {late:.3f}; longest wait {stall * 1000:.0f} ms"
         )
-        assert abs(ends - begins - 2 * RATE) <= 8, f"{name}: time slipped"
+        assert any(abs(slip - n * 320) <= 8 for n in range(skipped + 1)), f"{name}: time slipped"
         assert min(early, late) >= (0.95 if name in ("0 %", "1 %") else 0.75), name
-        assert len(heard) >= begins + len(said) - 4 * 320, f"{name}: lag stayed"
-        assert stall < 0.5, f"{name}: a stall"
+        assert len(heard) >= len(said) - 4 * 320, f"{name}: lag stayed"
+        assert stall <= unhurried + 0.2, f"{name}: a stall"
 
 
 async def test_a_cut_is_silent_on_the_wire_within_60_ms() -> None:
@@ -206,7 +208,7 @@ async def test_a_page_without_a_microphone_may_listen_and_type() -> None:
         await until(lambda: on.transport.played() >= len(said) // 320 * 320)
         await asyncio.sleep(0.2)
         assert on.heard.items == [Data({"t": "say", "text": "hello"})]
-        assert alignment(said, np.concatenate(on.peer.heard))[1] >= 0.95
+        assert clarity(said, np.concatenate(on.peer.heard)) >= 0.95
         await on.peer.pc.close()
         async with asyncio.timeout(3):
             await on.heard.ended.wait()
@@ -309,9 +311,9 @@ async def test_a_call_outlives_its_page_and_goes_on_over_the_next_one() -> None:
         await second.pc.close()
     heard = np.frombuffer(brain.heard_pcm, np.int16)
     half = len(heard) // 2
-    assert alignment(said, heard[:half])[1] >= 0.9
-    assert alignment(said, heard[half:])[1] >= 0.9
+    assert clarity(said, heard[:half]) >= 0.9
+    assert clarity(said, heard[half:]) >= 0.9
     before, after = (np.concatenate(peer.heard) for peer in (first, second))
     begun, resumed = tune[:RATE], tune[3 * RATE : round(3.5 * RATE)]
-    assert alignment(begun, before)[1] >= 0.9, "the answer began on the first page"
-    assert alignment(resumed, after)[1] >= 0.9, "and went on where it stood, on the second"
+    assert clarity(begun, before) >= 0.9, "the answer began on the first page"
+    assert clarity(resumed, after) >= 0.9, "and went on where it stood, on the second"
