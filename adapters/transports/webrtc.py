@@ -108,7 +108,7 @@ class WebRtcTransport:
         """The SDP answer to the peer's `offer`, with all our candidates in it.
 
         May be called again on a living line: a renegotiation. Raises MediaValueError when the
-        offer cannot be used (the line is then over, unless it lived before), TransportClosed
+        offer cannot be used (`aclose` the line then, unless it lived before), TransportClosed
         after the end.
         """
         if self._end is not None:
