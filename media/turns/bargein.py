@@ -136,10 +136,9 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """End the sound. `sound_only`: a display slot is waiting; leave it and its tool (row 24)."""
+    """End the sound. What else ends with it is its owner's to say (row 24)."""
 
     reason: CutReason
-    sound_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +169,6 @@ class BargeIn(NamedTuple):
     next_ask: int = 0
     doubted: bool = False
     """A first report of a word or two was not believed yet (by request only)."""
-
-    @property
-    def paused_since(self) -> int | None:
-        """First voiced sample of the utterance that paused the sound; None when it plays."""
-        return self.start if self.stage == "paused" else None
 
 
 Step = tuple[BargeIn, tuple[Effect, ...]]
@@ -247,11 +241,11 @@ def _report(state: BargeIn, fact: Report, config: BargeInConfig, guard: _Guard) 
     """Words cut in every stage: a late report overrides the misfire that resumed (row 27)."""
     kind = classify(fact.text, config.lexicon)
     if kind == "stop":
-        return _IDLE, (Cut("stop_word", guard.protected),)
+        return _IDLE, (Cut("stop_word"),)
     if kind == "words":
         if _too_early(state, fact, config):
             return state._replace(doubted=True), ()
-        return _IDLE, (Cut("words", guard.protected),)
+        return _IDLE, (Cut("words"),)
     if state.stage == "idle":
         return state, ()
     if kind == "backchannel":

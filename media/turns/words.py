@@ -97,15 +97,6 @@ def split_words(text: str, count: int) -> tuple[str, str]:
     return text[:cut].rstrip(), text[cut:]
 
 
-def fresh_text(text: str, dispatched: str, *, confirming: bool) -> str:
-    """What of `text` was not dispatched yet (row 65).
-
-    While the recogniser's confirmation of `dispatched` is outstanding (`confirming`), its words at
-    the head of `text` are an echo and are removed. Afterwards the same words are a real repeat.
-    """
-    return after_prefix(text, dispatched) if confirming else text
-
-
 FinalKind = Literal["same", "tail", "correction"]
 
 

@@ -13,6 +13,7 @@ import pytest
 PEERS: dict[str, tuple[str, ...]] = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "flite": ("flite",),
+    "openssl": ("openssl",),
 }
 """Peer -> the names its program may have. The first one is also the Debian package."""
 

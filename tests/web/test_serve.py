@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import ssl
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.support.peers import require_peer
 from tests.web.client import Client, config
 from tests.web.echo import EchoCalls
 from voxglove.web.app import own_names, serve, urls
@@ -59,8 +59,7 @@ async def test_sigterm_drains_and_a_second_one_forces(tmp_path: Path) -> None:
 
 
 async def test_tls_makes_a_certificate_once_and_serves_with_it(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is missing")
+    require_peer("openssl")
     served, calls = Served(), EchoCalls()
     configured = config(tls=TlsConfig(mode="self-signed"), drain_s=0.1)
     async with asyncio.TaskGroup() as group:

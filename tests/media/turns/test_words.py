@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from voxglove.media.turns.words import (
     after_prefix,
     compare_final,
-    fresh_text,
     same_words,
     spans,
     split_words,
@@ -34,12 +33,11 @@ def test_words(text: str, expected: tuple[str, ...]) -> None:
     assert words(text) == expected
 
 
-def test_voice_row_065_repunctuated_echo_is_dispatched_once_a_repeat_twice() -> None:
+def test_repunctuated_words_are_the_same_and_leave_only_what_follows() -> None:
     sent = "Book a table for two"
     assert same_words(sent, "book a table, for two.")
-    assert fresh_text("Book a table, for two.", sent, confirming=True) == ""
-    assert fresh_text("Book a table for two.", sent, confirming=False) == "Book a table for two."
-    assert fresh_text("Book a table for two. And hurry", sent, confirming=True) == "And hurry"
+    assert after_prefix("Book a table, for two.", sent) == ""
+    assert after_prefix("Book a table for two. And hurry", sent) == "And hurry"
 
 
 def test_a_prefix_ends_at_a_word() -> None:
