@@ -78,13 +78,26 @@ class Hangup:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture from the person: `data` is a whole file of type `mime` (image/png, …).
+
+    `live`: a frame of a camera that is on; it stands for what is seen now and replaces the one
+    before it. Otherwise a picture that was attached on purpose.
+    """
+
+    mime: str
+    data: bytes
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LineChanged:
     """The call's own word to its brain: a carrier was attached, lost, or the call closed."""
 
     state: LineState
 
 
-Signal = Data | Gap | Played | Hangup | LineChanged
+Signal = Data | Gap | Played | Hangup | Image | LineChanged
 
 
 class CallTransport(Protocol):

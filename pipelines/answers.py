@@ -22,6 +22,7 @@ from . import vocabulary as voc
 from .amendments import Amendments
 from .parts import Parts
 from .reply import Failure, Reply, ReplyMarks
+from .sight import Sight
 from .speech import Speech, SpeechMarks, Utterance
 
 TOLD = {"superseded": "command"}
@@ -69,6 +70,7 @@ class Answers:
     def __init__(self, parts: Parts, said: Callable[[str], None]) -> None:
         self._parts = parts
         self._said = said
+        self.sight = Sight()
         self._current: Reply | None = None
         self._numbers = itertools.count()
         self._turns: dict[int, _Turn] = {}
@@ -202,7 +204,7 @@ class Answers:
         if order.source == "respond" and not words:
             return Wake(note=order.text)
         own = [] if order.source in ("wake", "respond") else [order.text]
-        return " ".join([*words, *own])
+        return self.sight.show(" ".join([*words, *own]))
 
     def _tell_user(self, order: voc.StartReply) -> None:
         self._parts.line.emit(
@@ -230,7 +232,7 @@ class Answers:
         failure = await reply.run(self._parts.agent, self._parts.hold, settled)
         self._note_message(reply)
         if reply.asking.unstored:
-            self._open.unstored.append(reply.asking.unstored)
+            self._open.unstored.append(self.sight.take_back(reply.asking.unstored))
         if self._current is not reply:
             if reply.wake is not None and not reply.asking.answered and not self._amendments.closed:
                 # Cut before a model saw why the agent wanted to speak: it still wants to.

@@ -33,7 +33,7 @@ from ..media.gate import SpeechGate
 from ..media.inference import Jobs
 from ..media.lifetime import bounded, stop
 from ..media.line import Line
-from ..media.transport import LineChanged, LineState, Signal
+from ..media.transport import Image, LineChanged, LineState, Signal
 from ..media.vad.port import Vad
 from . import vocabulary as voc
 from .detectors.port import TurnDetector
@@ -182,9 +182,11 @@ class VoicePipeline:
 
     def signal(self, signal: Signal) -> None:
         """The line's other words."""
-        if not isinstance(signal, LineChanged):
+        if isinstance(signal, Image):
+            self._see(signal)
+        elif not isinstance(signal, LineChanged):
             return
-        if self._run is None:
+        elif self._run is None:
             self._early.line = signal.state
         else:
             self._feed(voc.LineMoved(self._at, signal.state))
@@ -340,6 +342,11 @@ class VoicePipeline:
                 self._problem("ERR_STT_CONNECTION", str(error))
             else:
                 return
+
+    def _see(self, image: Image) -> None:
+        if self._run is not None and not self._run.effects.answers.sight.see(image):
+            full = "a picture was not kept: too many wait for words; say or type something"
+            self._problem("ERR_IMAGE", full, stage="input")
 
     def _part_broken(self, part: Part, error: Exception) -> None:
         log.error("a part failed", exc_info=error, extra={"part": part})

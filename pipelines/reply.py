@@ -8,7 +8,7 @@ then unwinds (DESIGN 4, 6). Its own failure becomes a fact for the machine, neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..core.agent import Agent
@@ -24,6 +24,7 @@ from ..core.events import (
     TextDelta,
     ToolUse,
 )
+from ..core.messages import ContentPart
 from ..core.requests import UserInput, Wake
 from ..core.turn_queue import Hold
 from ..media.errors import LineClosed
@@ -56,7 +57,7 @@ class Asking:
     had taken them. `answered`: a model was shown the conversation as it stood at the start."""
 
     user_message_id: str | None = None
-    unstored: str = ""
+    unstored: str | Sequence[ContentPart] = ""
     answered: bool = False
     compacting: bool = False
 
@@ -109,7 +110,7 @@ class Reply:
                 request, token=self.token, hold=hold, playback=True, subscriber=self._hear_agent
             )
         except AbortError as aborted:
-            if isinstance(request, str) and not aborted.user_stored:
+            if request and not isinstance(request, Wake) and not aborted.user_stored:
                 self.asking.unstored = request
             raise
         except asyncio.CancelledError:

@@ -161,7 +161,9 @@ class _Tapped(WrappedTransport):
 
     async def receive(self) -> AsyncIterator[AudioFrame | Signal]:
         async for item in super().receive():
-            if isinstance(item, Data):
-                self._on_message(self._client, item.message)
-            else:
+            if not isinstance(item, Data):
                 yield item
+            elif (picture := wire.to_picture(item.message)) is not None:
+                yield picture
+            else:
+                self._on_message(self._client, item.message)

@@ -6,6 +6,7 @@ adapters/transports/websocket_messages; here it only gets its meaning.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from ..media.events import (
 )
 from ..media.format import PIPELINE
 from ..media.frame import FRAME_MS
+from ..media.transport import Image
 
 ServerMessage = dict[str, object]
 
@@ -63,7 +65,6 @@ COMMANDS: Mapping[str, Callable[[Mapping[str, object]], Request]] = {
     "barge_in": lambda m: ClientBargeIn(),
     "resolve": lambda m: Resolve(str(m["id"]), m["value"]),
     "reject": lambda m: Reject(str(m["id"]), str(m.get("reason", "rejected"))),
-    "image": lambda m: Unsupported("image"),
 }
 """Message kind -> what is asked. Kinds that stand nowhere here (`playback_done`, `speaker`) are
 accepted and need no action: playback is acknowledged by position, a browser has one speaker."""
@@ -73,6 +74,14 @@ def to_request(message: Mapping[str, object]) -> Request | None:
     """What a checked client message asks for; None for one that needs no action."""
     make = COMMANDS.get(str(message.get("t")))
     return None if make is None else make(message)
+
+
+def to_picture(message: Mapping[str, object]) -> Image | None:
+    """The picture that a checked client message brings, if it does."""
+    if message.get("t") != "image":
+        return None
+    live = message.get("live") is True
+    return Image(str(message["mime"]), b64decode(str(message["data"])), live)
 
 
 def ready(*, call_id: str, token: str, epoch: int, assistant: str, resumed: bool) -> ServerMessage:

@@ -24,6 +24,7 @@ from voxglove.media.events import (
     Turn,
     Vad,
 )
+from voxglove.media.transport import Image
 from voxglove.web import wire
 
 ASKED = [
@@ -37,7 +38,6 @@ ASKED = [
     ({"t": "resolve", "id": "s", "value": [1]}, wire.Resolve("s", [1])),
     ({"t": "reject", "id": "s"}, wire.Reject("s", "rejected")),
     ({"t": "reject", "id": "s", "reason": "no"}, wire.Reject("s", "no")),
-    ({"t": "image", "mime": "image/png", "data": ""}, wire.Unsupported("image")),
     ({"t": "playback_done", "turnId": 1}, None),
     ({"t": "speaker", "speaker": "user"}, None),
 ]
@@ -177,3 +177,13 @@ def test_a_growing_answer_is_shown_from_its_first_sound_to_its_end() -> None:
     assert server.words("Next", 9)[0]["turnId"] == 3, "the old answer's end does not end the new"
     server.encode(0, Response(event="ended", turn=3), 0)
     assert server.words("Next", 9) == []
+
+
+def test_a_picture_is_no_request_but_a_signal_of_the_line() -> None:
+    message = {"t": "image", "mime": "image/png", "data": "aGk=", "live": True}
+    assert wire.to_picture(message) == Image("image/png", b"hi", live=True)
+    assert wire.to_picture({"t": "image", "mime": "image/png", "data": "aGk="}) == Image(
+        "image/png", b"hi"
+    )
+    assert wire.to_picture({"t": "say", "text": "hi"}) is None
+    assert wire.to_request(message) is None
