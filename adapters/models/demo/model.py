@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from ....core.cancel import CancelToken
@@ -22,6 +23,7 @@ from .plan import Plan
 from .state import Happened, UserSaid
 
 FRONT_DESK = frozenset({"free_tables", "book_table", "find_booking"})
+BLIND = "I got your picture, but as a scripted demo I can't see."
 _DELTA = re.compile(r"\S+\s*")
 
 
@@ -67,7 +69,16 @@ class DemoModel:
         events = happened(request.messages)
         if not tools >= FRONT_DESK:
             return _without_desk(events, tools)
-        return next_step(events, today=self._clock().date(), tools=tools)
+        step = next_step(events, today=self._clock().date(), tools=tools)
+        if _shown(request.messages) and not step.calls:
+            step = replace(step, text=f"{BLIND} {step.text}")
+        return step
+
+
+def _shown(messages: Sequence[Message]) -> bool:
+    """Whether the newest message is a user turn with a picture."""
+    newest = messages[-1] if messages else None
+    return newest is not None and any(part.type == "image" for part in newest.content)
 
 
 def _without_desk(events: list[Happened], tools: frozenset[str]) -> Plan:

@@ -10,11 +10,19 @@ from hypothesis import strategies as st
 
 from voxglove.adapters.models.demo import DemoModel
 from voxglove.adapters.models.demo.dialogue import next_step
+from voxglove.adapters.models.demo.model import BLIND
 from voxglove.adapters.models.demo.state import AgentSaid, Happened, ToolRan, UserSaid
 from voxglove.core.cancel import CancelToken
 from voxglove.core.errors import AbortError
 from voxglove.core.events import ModelResponseComplete, TextDelta, ToolUse
-from voxglove.core.messages import Message, ToolCall, ToolResult, ToolResultData
+from voxglove.core.messages import (
+    ContentPart,
+    ContentSource,
+    Message,
+    ToolCall,
+    ToolResult,
+    ToolResultData,
+)
 from voxglove.core.model import ModelEvent, ModelRequest, ModelResult, ToolSpec
 from voxglove.core.view import model_view
 
@@ -187,3 +195,18 @@ def test_any_text_in_any_state_is_answered(events: list[Happened], said: str) ->
     step = next_step([*events, UserSaid(said)], today=NOW.date(), tools=frozenset(NAMES.split()))
     assert bool(step.text.strip()) != bool(step.calls)
     assert {call.name for call in step.calls} <= set(NAMES.split())
+
+
+async def test_a_picture_is_met_with_the_truth_and_does_not_disturb_the_dialogue() -> None:
+    source = ContentSource("base64", "image/png", data="aGk=")
+    parts = (ContentPart("text", text="at eight"), ContentPart("image", source=source))
+    shown = Message(sender="user", text="at eight", content=parts)
+    result, _ = await ask(*UP_TO_READ_BACK, shown)
+    plain, _ = await ask(*UP_TO_READ_BACK, user("at eight"))
+    text = result.messages[0].text
+    assert text.startswith("I got your picture") or result.messages[0].tool_calls
+    assert text.removeprefix(f"{BLIND} ") == plain.messages[0].text
+    later, _ = await ask(user("hello"), agent(f"{BLIND} Hello!"), user("opening hours"))
+    assert BLIND not in later.messages[0].text
+    first, _ = await ask(Message(sender="user", text="hello", content=parts))
+    assert first.messages[0].text.startswith(BLIND)
