@@ -7,6 +7,7 @@ flag survives the trip (spec core 5, 19.4). Nothing here reads or writes a store
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, TypedDict
 
 from pydantic import TypeAdapter
@@ -154,17 +155,20 @@ def sequential_ids(scope: str) -> IdSource:
     return next_id
 
 
-_MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
+@cache
+def _adapter() -> TypeAdapter[Message]:
+    """Made when the first message is stored: it costs as much as the whole module."""
+    return TypeAdapter(Message)
 
 
 def encode_message(message: Message) -> bytes:
     """JSON of every field. Values JSON does not know (a tool's `data`) are written as text."""
-    return _MESSAGE.dump_json(message, exclude_defaults=True, fallback=str)
+    return _adapter().dump_json(message, exclude_defaults=True, fallback=str)
 
 
 def decode_message(raw: bytes | str) -> Message:
     """The inverse of encode_message; raises pydantic.ValidationError on foreign JSON."""
-    return _MESSAGE.validate_json(raw)
+    return _adapter().validate_json(raw)
 
 
 def data_text(data: object) -> str:

@@ -16,8 +16,6 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from ..adapters.credentials import find
-from ..adapters.models.demo import DemoModel
-from ..adapters.models.openai import OpenAIConfig, OpenAIModel
 from ..adapters.models.scripted import EchoModel
 from ..core.model import Model
 from .config import PartConfig
@@ -89,6 +87,8 @@ def _need_sdk(part: PartConfig) -> None:
 
 
 def _demo(clock: Callable[[], datetime], why: str) -> OpenedModel:
+    from ..adapters.models.demo import DemoModel
+
     model = DemoModel(clock=clock)
     return OpenedModel(lambda: model, "demo", why, local=True)
 
@@ -100,6 +100,8 @@ def _scripted(part: PartConfig) -> OpenedModel:
 
 
 def _openai(part: PartConfig, env: Mapping[str, str], why: str) -> OpenedModel:
+    from ..adapters.models.openai import OpenAIConfig, OpenAIModel
+
     _need_sdk(part)
     base_url = str(part.options["base_url"]) if "base_url" in part.options else None
     key = find(env, "OPENAI_API_KEY")
@@ -126,12 +128,16 @@ async def _configured_ollama(part: PartConfig, env: Mapping[str, str]) -> Opened
 
 
 def _ollama(address: str, name: str, why: str) -> OpenedModel:
+    from ..adapters.models.openai import OpenAIConfig, OpenAIModel
+
     config = OpenAIConfig(model=name, base_url=f"{address}/v1")
     return OpenedModel(lambda: OpenAIModel(config), f"ollama:{name}", why, local=False)
 
 
 def is_local(model: Model) -> bool:
     """Whether `model` needs no other process: only then may a call run faster than real time."""
+    from ..adapters.models.openai import OpenAIModel
+
     return not isinstance(model, OpenAIModel)
 
 

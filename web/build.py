@@ -92,12 +92,13 @@ async def open_shared(
     env: Mapping[str, str],
     *,
     clock: Callable[[], datetime] = datetime.now,
+    opening: Callable[[Config], Speech] = open_speech,
 ) -> Shared:
-    """Import agents, open models. Raises ConfigError, ModelMissing or ModelCorrupt, at start and
-    not on the first call."""
+    """Import agents, open models with `opening`, in a thread. Raises ConfigError, ModelMissing or
+    ModelCorrupt, at start and not on the first call."""
     factories = own_factories(config)
     model = await open_model(config.model, env, clock)
-    speech = await asyncio.get_running_loop().run_in_executor(None, open_speech, config)
+    speech = await asyncio.get_running_loop().run_in_executor(None, opening, config)
     return Shared(
         config=config,
         factories=factories,

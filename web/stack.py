@@ -16,10 +16,6 @@ import numpy as np
 
 from ..adapters.stt.port import SpeechToText
 from ..adapters.stt.scripted import ScriptedStt, Spoken
-from ..adapters.stt.whisper import WhisperStt
-from ..adapters.stt.whisper_model import whisper_model
-from ..adapters.tts.flite import FliteVoice, flite_tts
-from ..adapters.tts.piper_onnx import piper_tts, piper_voice
 from ..adapters.tts.port import TextToSpeech
 from ..adapters.tts.scripted import ScriptedVoice
 from ..media.inference import Jobs, onnx_session
@@ -92,10 +88,20 @@ def open_speech(config: Config) -> Speech:
     )
 
 
+def open_warm(config: Config) -> Speech:
+    """`open_speech`, and every model run once."""
+    speech = open_speech(config)
+    speech.warm()
+    return speech
+
+
 def _open_stt(opening: _Opening) -> Callable[[Jobs], SpeechToText]:
     part = opening.config.stt
     match part.name:
         case "whisper":
+            from ..adapters.stt.whisper import WhisperStt
+            from ..adapters.stt.whisper_model import whisper_model
+
             model = whisper_model(_path(part.arg or opening.config.models.stt))
             second = np.zeros(16_000, np.int16)
             opening.parts["stt"] = Part("whisper", lambda: model.transcribe(second))
@@ -112,10 +118,14 @@ def _open_tts(opening: _Opening) -> Callable[[Jobs], TextToSpeech]:
     part = opening.config.tts
     match part.name:
         case "piper_onnx":
+            from ..adapters.tts.piper_onnx import piper_tts, piper_voice
+
             voice = piper_voice(_path(part.arg or opening.config.models.tts))
             opening.parts["tts"] = Part("piper_onnx", voice.warm)
             return lambda jobs: piper_tts(voice, jobs)
         case "flite":
+            from ..adapters.tts.flite import FliteVoice, flite_tts
+
             flite = FliteVoice(part.arg or "slt")
             opening.parts["tts"] = Part("flite")
             return lambda jobs: flite_tts(flite, jobs)

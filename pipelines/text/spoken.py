@@ -9,14 +9,11 @@ as a pair with what it became, so that a place in the sound can be traced to the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-
-from voxnorm.en import verbalize
-from voxnorm.tokens import TOKEN_KINDS, TOKEN_PATTERN
+from functools import cache
 
 from ...media.turns.heard import SpanPair, spoken_offset, written_offset
-from .spoken_rules import PATTERN, speak
 
 MAX_CHARS = 1000
 """Texts are normalised in stretches of at most about this, cut at a space: bounds the work."""
@@ -61,10 +58,11 @@ def to_spoken(text: str) -> Spoken:
 
 def _changes(text: str) -> Iterator[tuple[int, int, str]]:
     """Every changed stretch (start, end, words), in order and apart from each other."""
+    rules, speak = _rules()
     for low, high in _stretches(text):
         part = text if (low, high) == (0, len(text)) else text[low:high]
         reached = position = 0
-        while match := PATTERN.search(part, position):
+        while match := rules.search(part, position):
             words = speak(match)
             if words is None or match.start() == match.end():
                 position = match.start() + 1
@@ -76,19 +74,44 @@ def _changes(text: str) -> Iterator[tuple[int, int, str]]:
         yield from _general(part, reached, len(part), low)
 
 
+@cache
+def _rules() -> tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]]:
+    """Our own rules' pattern, and what says a match of it. Imported like `_scanner`."""
+    from .spoken_rules import PATTERN, speak
+
+    return PATTERN, speak
+
+
+@cache
+def _scanner() -> tuple[re.Pattern[str], tuple[str, ...], Callable[[str, re.Match[str]], str]]:
+    """voxnorm's pattern, the kinds of its tokens, and what says one. Imported for the first
+    sentence that is spoken, or by `preload`."""
+    from voxnorm.en import verbalize
+    from voxnorm.tokens import TOKEN_KINDS, TOKEN_PATTERN
+
+    return TOKEN_PATTERN, tuple(TOKEN_KINDS), verbalize
+
+
+def preload() -> None:
+    """Import what the first sentence needs: some 50 ms that nobody should wait for in a call."""
+    _rules()
+    _scanner()
+
+
 def _general(part: str, start: int, end: int, shift: int) -> Iterator[tuple[int, int, str]]:
     """What voxnorm makes of the stretch our rules left."""
     if start == end:
         return
-    for match in TOKEN_PATTERN.finditer(part, start, end):
-        words = verbalize(_kind(match), match)
+    pattern, kinds, verbalize = _scanner()
+    for match in pattern.finditer(part, start, end):
+        words = verbalize(_kind(match, kinds), match)
         if words != match.group():
             yield shift + match.start(), shift + match.end(), words
 
 
-def _kind(match: re.Match[str]) -> str:
+def _kind(match: re.Match[str], kinds: tuple[str, ...]) -> str:
     groups = match.re.groupindex
-    return next(kind for kind in TOKEN_KINDS if kind in groups and match[kind] is not None)
+    return next(kind for kind in kinds if kind in groups and match[kind] is not None)
 
 
 def _stretches(text: str) -> Iterator[tuple[int, int]]:

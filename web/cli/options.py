@@ -7,13 +7,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..build import Shared
 from ..config import Config, PartConfig, load
 from ..config_reader import ConfigError
+
+if TYPE_CHECKING:  # it holds the whole house, and a server wants to read its configuration first
+    from ..build import Shared
 
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="Configuration file (default ./voxglove.yaml).")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...adapters.credentials import find
-from ..app import serve as serve_app
-from ..build import Shared, call_factory, open_shared
+from ...pipelines.text.spoken import preload
 from ..config import Config, TlsConfig
 from ..config_reader import ConfigError
-from ..logs import set_up
 from .options import (
     Agent,
     ConfigFile,
@@ -27,6 +26,10 @@ from .options import (
     parts_in_use,
     progress,
 )
+
+if TYPE_CHECKING:  # imported while the models are opened, in `serve`
+    from ..build import Shared
+    from ..stack import Speech
 
 ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL)
 
@@ -57,16 +60,22 @@ def serve(
         server = replace(server, tls=TlsConfig(mode="self-signed"))
     settings = replace(settings, server=server)
     key = find(environment(), "OPENAI_API_KEY")
+    from ..logs import set_up
+
     set_up(settings.log, (*settings.secrets, *(() if key is None else (key.reveal(),))))
-    asyncio.run(_serve(settings))
+    # Opening a model leaves the interpreter to others: meanwhile this thread imports the rest.
+    with ThreadPoolExecutor(1, thread_name_prefix="models") as thread:
+        opening = thread.submit(_open_models, settings)
+        asyncio.run(_serve(settings, opening))
     return 0
 
 
-async def _serve(settings: Config) -> None:
+async def _serve(settings: Config, opening: Future[Speech]) -> None:
+    from ..build import open_shared
+
     progress("loading the models …")
-    shared = await open_shared(settings, environment())
+    shared = await open_shared(settings, environment(), opening=lambda _: opening.result())
     try:
-        await shared.warm()
         for note in shared.speech.notes:
             typer.echo(f"note: {note}", err=True)
         typer.echo(parts_in_use(settings, shared))
@@ -75,9 +84,24 @@ async def _serve(settings: Config) -> None:
         shared.close()
 
 
+def _open_models(settings: Config) -> Speech:
+    from ..stack import open_warm
+
+    return open_warm(settings)
+
+
 async def _listen(settings: Config, shared: Shared) -> None:
+    from ..app import serve as serve_app
+    from ..build import call_factory
+
+    loop = asyncio.get_running_loop()
+
+    def announce(url: str) -> None:
+        typer.echo(f"ready: open {url} and press the button (Ctrl-C stops)")
+        loop.run_in_executor(None, preload)
+
     try:
-        await serve_app(settings, _announce, build=call_factory(shared))
+        await serve_app(settings, announce, build=call_factory(shared))
     except OSError as error:
         if error.errno not in ADDRESS_ERRORS:
             raise
@@ -86,7 +110,3 @@ async def _listen(settings: Config, shared: Shared) -> None:
         raise ConfigError(
             "server.port", where, f"{why}; use --port 0 or another, or --host"
         ) from None
-
-
-def _announce(url: str) -> None:
-    typer.echo(f"ready: open {url} and press the button (Ctrl-C stops)")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.timeline_schema import SHAPES
 from tests.web.cli.program import ROOT
 from voxglove.adapters.transports.websocket_messages import OPTIONAL, REQUIRED
-from voxglove.web.cli.program import app
+from voxglove.web.cli.program import program
 from voxglove.web.config import Config
 from voxglove.web.config_report import report
 
@@ -70,5 +70,5 @@ def test_the_readme_names_the_exit_codes(code: str) -> None:
 
 
 def test_the_readme_uses_commands_that_exist() -> None:
-    names = {c.callback.__name__ for c in app.registered_commands if c.callback} | {"config"}
+    names = {c.callback.__name__ for c in program().registered_commands if c.callback} | {"config"}
     assert set(re.findall(r"^voxglove (\w+)", README, re.MULTILINE)) <= names

@@ -5,17 +5,17 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.web.cli.program import Inside, voxglove
 from voxglove.web.cli import run
-from voxglove.web.cli.program import app
+from voxglove.web.cli.program import program
 from voxglove.web.config_docs import undescribed
 
-DOCTOR = sys.modules["voxglove.web.cli.doctor"]
-"""The module: the package's attribute of this name is the command."""
+DOCTOR = import_module("voxglove.web.cli.doctor")
 
 
 def test_help_names_the_five_commands(inside: Inside) -> None:
@@ -177,9 +177,11 @@ def test_every_key_of_the_configuration_is_described() -> None:
 
 
 def test_the_program_has_no_other_commands() -> None:
-    names = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    names = {
+        command.callback.__name__ for command in program().registered_commands if command.callback
+    }
     assert names == {"serve", "call", "doctor", "models"}
-    assert [group.name for group in app.registered_groups] == ["config"]
+    assert [group.name for group in program().registered_groups] == ["config"]
 
 
 def test_the_entry_point_loads_nothing_before_it_can_be_interrupted() -> None:
