@@ -231,6 +231,15 @@ class Jobs:
             job.add_done_callback(lambda _: _call_threadsafe(loop, deliver))
         return future
 
+    @property
+    def has_idle_worker(self) -> bool:
+        """Whether work nobody waits for may be submitted: a worker has nothing to do. Always on
+        the frame clock, whose results must not depend on how busy the machine is."""
+        if self.frame_clocked:
+            return True
+        pool = self.pool.statistics()
+        return pool.waiting + pool.running < pool.workers
+
     def tick(self, at: int) -> None:
         """The input clock stands at sample `at`: resolve what is due. Blocks on a virtual loop."""
         self._at = at

@@ -46,6 +46,8 @@ class TurnConfig:
     long_voice_ms: int = 8_000
     """A voice this long is asked about while it lasts, and holds nothing up if it has no words."""
     long_again_ms: int = 2_000
+    speculate: bool = True
+    """A recogniser that is asked reads at 96 ms of silence already; kept if that was the end."""
     talk_click_ms: int = 300
     talk_minimum_ms: int = 350
     near_field: NearFieldConfig = NearFieldConfig()

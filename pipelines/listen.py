@@ -32,6 +32,10 @@ ECHO_CHECK = PIPELINE.rate // 10
 """A voice under the agent's own is checked for echo this often, in samples: a check costs a
 millisecond, too much for every frame."""
 
+SPECULATE = PIPELINE.rate * 96 // 1000
+"""Silence after which a recogniser that is asked may begin to read, in samples. What it reads of
+it is all that the flush at the end of speech reads (adapters/stt/utterance.TAIL)."""
+
 Samples = npt.NDArray[np.int16]
 Sounding = Callable[[], bool]
 Part = Literal["stt", "vad"]
@@ -137,8 +141,13 @@ class Ear:
         gate: SpeechGate | None,
         broken: Broken,
         echo: EchoFilter | None = None,
+        *,
+        speculate: bool = True,
     ) -> None:
         self.stt = stt
+        self._speculate = speculate and not stt.continuous
+        self._pause: int | None = None
+        """Where the pause began that the recogniser was told of."""
         self._broken = broken
         self._raised: Counter[Part] = Counter()
         self._vad = vad
@@ -178,6 +187,8 @@ class Ear:
             self._ask(lambda: self.stt.send_audio(frame))
         else:
             self._send(self._gate.feed(frame.at, frame.array()))
+        if self._speculate and self._vad is not None:
+            self._note_pause(self._vad, frame.end)
 
     def flush(self, end: int) -> None:
         """The utterance ended at `end`: a final is wanted."""
@@ -227,6 +238,18 @@ class Ear:
         """The caller's last 8 s, ending now. Shape [128000]."""
         joined = np.concatenate(self._recent)
         return joined[len(joined) - WINDOW :]
+
+    def _note_pause(self, vad: Vad, at: int) -> None:
+        """Tell the recogniser of a pause that may be the end, once it is long enough; and that it
+        was none, unless the end itself came: its flush says more."""
+        pause, told = vad.pause, self._pause
+        if pause is None:
+            self._pause = None
+            if told is not None and vad.voiced:
+                self._ask(lambda: self.stt.speculate(None))
+        elif pause != told and at - pause >= SPECULATE:
+            self._pause = pause
+            self._ask(lambda: self.stt.speculate(pause))
 
     def _keep(self, samples: Samples) -> None:
         """Pieces are joined only when somebody asks: hearing must stay cheap."""

@@ -233,7 +233,14 @@ class VoicePipeline:
         vad = None if made.vad is None or self._config.turn.manual else made.vad()
         gate = SpeechGate(preroll_ms=made.preroll_ms) if self._config.gating else None
         echo = EchoFilter(EchoGuard(line.reference), lambda: line.unplayed)
-        ear = Ear(stt, vad, gate, self._part_broken, echo if made.echo_guard else None)
+        ear = Ear(
+            stt,
+            vad,
+            gate,
+            self._part_broken,
+            echo if made.echo_guard else None,
+            speculate=self._config.turn.speculate,
+        )
 
         tasks: set[asyncio.Task[None]] = set()
 

@@ -88,6 +88,12 @@ class SpeechToText(Protocol):
         `flush` or a later `ask` overtakes it."""
         ...
 
+    def speculate(self, end: int | None) -> None:
+        """The caller paused at sample `end` and may have said all: whoever answers `flush` may
+        make the answer to `flush(end)` ready, and reports nothing. None: it was no end. A
+        `flush` of another end, an `ask` or a later pause supersede it."""
+        ...
+
     def settle(self, end: int) -> None:
         """Everything before sample `end` belongs to a committed or dropped turn: forget it."""
         ...

@@ -153,6 +153,9 @@ class ScriptedStt:
         event = Partial(self._text(end), self._ear.first(end), end)
         self._answers.later(self._delay_s[Partial], event)
 
+    def speculate(self, end: int | None) -> None:
+        """Nothing to make ready: the script is known."""
+
     def settle(self, end: int) -> None:
         self._ear.settle(end)
 

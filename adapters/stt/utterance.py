@@ -20,9 +20,10 @@ LONGEST = 28 * RATE
 CUT_SEARCH = 6 * RATE
 """The quietest place is looked for in this much of a piece's end."""
 
-TAIL = RATE * 160 // 1000
+TAIL = RATE * 96 // 1000
 """Audio after an utterance's end that is read with it: `end` is dated back to the last voiced
-frame, and a final s or t comes after it. Below the 192 ms of silence that make an end."""
+frame, and a final s or t comes after it. As much as was heard when a pause is speculated on: both
+read the same samples, so speculation cannot change a text (docs/decisions/0009)."""
 
 LONGEST_GAP = RATE // 2
 """A pause that was left out is given to the model as silence, of at most this length."""
@@ -68,15 +69,20 @@ class Utterance:
 
         Settling `end` later forgets exactly what this read.
         """
+        pieces = self.peek(end)
+        if any(stretch.start < end + TAIL for stretch in self._stretches):
+            self._reads[end] = pieces[-1].end
+        return min(pieces[0].start, end) if pieces else end, pieces
+
+    def peek(self, end: int) -> tuple[Piece, ...]:
+        """The pieces of `before`, without a promise: what is settled later knows nothing of it."""
         until = end + TAIL
         pieces = [piece for piece in self._pieces if piece.start < until]
         open_ones = [stretch for stretch in self._stretches if stretch.start < until]
         if open_ones:
             read = min(until, open_ones[-1].end)
-            self._reads[end] = read
             pieces.append(Piece(open_ones[0].start, read, _join(open_ones, until)))
-        start = min(pieces[0].start, end) if pieces else end
-        return start, tuple(pieces)
+        return tuple(pieces)
 
     def settle(self, end: int) -> None:
         """Forget everything before `end`, and the tail that was read for it."""

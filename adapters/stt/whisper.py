@@ -3,7 +3,8 @@
 One `WhisperStt` serves one call; the model is shared by the process, and its work runs through the
 call's `Jobs`, one job at a time, so answers keep their order and a recording gives the same call
 at any speed. It never segments by itself: it answers `flush` and `ask`, each time from the whole
-unsettled utterance, so a pause inside a sentence gives one text. It never touches the network.
+unsettled utterance, so a pause inside a sentence gives one text. What a flush will want is read
+as soon as the caller pauses, where nothing else waits. It never touches the network.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...media.errors import MediaError
 from ...media.frame import AudioFrame
 from ...media.inference import Jobs
 from ...media.pcm import Samples
+from .ahead import Ahead
 from .port import Final, Partial, Problem, SttSink
 from .utterance import Piece, Utterance
 
@@ -54,6 +56,7 @@ class WhisperStt:
         self._flushes: deque[_Request] = deque()
         self._ask: _Request | None = None
         self._running: _Running | None = None
+        self._ahead = Ahead(jobs, lambda pieces: _read(model, pieces))
 
     @property
     def name(self) -> str:
@@ -93,6 +96,13 @@ class WhisperStt:
         self._ask = self._request(Partial, end)
         self._next()
 
+    def speculate(self, end: int | None) -> None:
+        """Read now what `flush(end)` will want, unless an answer is due: that goes first."""
+        if end is None or self._sink is None or self._running is not None:
+            self._ahead.drop()
+        else:
+            self._ahead.begin(end, self._audio.peek(end))
+
     def settle(self, end: int) -> None:
         self._audio.settle(end)
 
@@ -101,6 +111,7 @@ class WhisperStt:
         self._flushes.clear()
         self._ask = None
         self._drop_running()
+        self._ahead.drop()
         self._audio = Utterance()
 
     def _request(self, kind: type[Final] | type[Partial], end: int) -> _Request:
@@ -116,12 +127,19 @@ class WhisperStt:
             return
         if request.kind is not Final:
             self._ask = None
+        self._running = _Running(request, self._text_of(request), self._done)
+
+    def _text_of(self, request: _Request) -> asyncio.Future[str]:
+        """The text, made ahead or to be made. A speculation gives way to any other request."""
+        known = self._ahead.take(request.end, request.pieces)
+        if known is not None:
+            return known
         try:
-            future = self._jobs.submit("stt", _read, self._model, request.pieces)
+            return self._jobs.submit("stt", _read, self._model, request.pieces)
         except MediaError as error:
-            future = asyncio.get_running_loop().create_future()
-            future.set_exception(error)
-        self._running = _Running(request, future, self._done)
+            refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            refused.set_exception(error)
+            return refused
 
     def _done(self, running: _Running) -> None:
         """A job ended: report it, then take the next one."""

@@ -60,6 +60,11 @@ class EnergyVad:
         return self._prob
 
     @property
+    def pause(self) -> int | None:
+        """See `Vad.pause`."""
+        return self._machine.pause
+
+    @property
     def floor(self) -> float:
         """The noise floor learned so far, RMS 0..1."""
         return self._floor

@@ -100,6 +100,11 @@ class VadMachine:
         """True from a start until its misfire or end."""
         return self._started
 
+    @property
+    def pause(self) -> int | None:
+        """Where confirmed speech paused, unless a voiced frame has taken the silence back."""
+        return self._last if self._confirmed and self._silent else None
+
     def duck(self, on: bool) -> None:
         """Choose the thresholds of the next frame."""
         self._ducked = on

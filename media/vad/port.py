@@ -50,6 +50,12 @@ class Vad(Protocol):
         """Speech probability 0..1 of the last whole frame; 0 before the first."""
         ...
 
+    @property
+    def pause(self) -> int | None:
+        """Where confirmed speech paused, from its first silent frame until a voiced one or its
+        end: the position that end would have. None while nothing pauses."""
+        ...
+
     def process(self, frame: Samples, at: int) -> list[VadEvent]:
         """Hear mono int16 at 16 kHz, any length, whose first sample is `at`; the events it decides.
 

@@ -47,6 +47,11 @@ class SileroVad:
         """Speech probability of the last whole frame."""
         return self._prob
 
+    @property
+    def pause(self) -> int | None:
+        """See `Vad.pause`."""
+        return self._machine.pause
+
     def process(self, frame: Samples, at: int) -> list[VadEvent]:
         """See `Vad.process`."""
         events: list[VadEvent] = []

@@ -67,6 +67,10 @@ class PatternVad:
     def voiced(self) -> bool:
         return self._machine.voiced
 
+    @property
+    def pause(self) -> int | None:
+        return self._machine.pause
+
     def process(self, frame: Samples, at: int) -> list[VadEvent]:
         found: list[VadEvent] = []
         for start, _ in self._slicer.feed(frame, at):
@@ -101,6 +105,8 @@ class PatternStt:
         start = max(self._settled, end - PERIOD // 8)
         text = self._text(start, end)
         asyncio.get_running_loop().call_soon(self._sink, Partial(text, start, end))
+
+    def speculate(self, end: int | None) -> None: ...
 
     def settle(self, end: int) -> None:
         self._settled = end

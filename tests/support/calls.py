@@ -64,6 +64,10 @@ class SpanVad:
     def voiced(self) -> bool:
         return self._machine.voiced
 
+    @property
+    def pause(self) -> int | None:
+        return self._machine.pause
+
     def process(self, frame: Samples, at: int) -> list[VadEvent]:
         found: list[VadEvent] = []
         for start, _ in self._slicer.feed(frame, at):
