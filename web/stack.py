@@ -147,7 +147,8 @@ def _open_vad(opening: _Opening) -> Callable[[], Vad]:
 
 
 def _open_detector(opening: _Opening) -> Callable[[Jobs], TurnDetector | None]:
-    session = onnx_session(locate("smart-turn", _path(opening.config.models.turn)))
+    # Two threads: somebody waits for it in silence, and the recogniser is mostly done by then.
+    session = onnx_session(locate("smart-turn", _path(opening.config.models.turn)), intra_threads=2)
 
     def infer(features: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> float:
         return float(session.run(None, {"input_features": features})[0].reshape(-1)[0])

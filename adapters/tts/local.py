@@ -2,7 +2,8 @@
 
 The part that is the same for every local voice. `LocalTts` serves one response; the `Voice` behind
 it is shared by the process and works on the inference pool, through the call's `Jobs`. Sentences
-are made in order, at most `AHEAD` before they are wanted, so a cut answer wastes little. Nothing
+are made in order, the first one alone, because somebody waits for it in silence; then at most
+`AHEAD` before they are wanted, so a cut answer wastes little. Nothing
 here knows a model or a program.
 """
 
@@ -73,6 +74,8 @@ class LocalTts:
         self._texts: deque[str] = deque()
         self._sentences: deque[_Sentence] = deque()
         self._changed = asyncio.Event()
+        self._sounding = False
+        """Whether the first sentence is made."""
         self._flushed = False
         self._closed = False
 
@@ -131,6 +134,7 @@ class LocalTts:
         while not self._closed:
             if self._sentences and self._sentences[0].clip.done():
                 sentence = self._sentences.popleft()
+                self._sounding = True
                 self._fill()
                 return sentence
             if self._flushed and not self._sentences:
@@ -141,7 +145,8 @@ class LocalTts:
 
     def _fill(self) -> None:
         """Submit sentences up to `AHEAD`, counting the one the reader waits for."""
-        while self._texts and len(self._sentences) < AHEAD:
+        most = AHEAD if self._sounding else 1
+        while self._texts and len(self._sentences) < most:
             text = self._texts.popleft()
             try:
                 clip = self._jobs.submit("tts", self._voice.synthesise, text)

@@ -136,7 +136,7 @@ class SentenceConfig:
     `max_chars`: no piece is longer; it is then cut at its last clause, else word, else here.
     """
 
-    first_clause_words: int = 3
+    first_clause_words: int = 2
     first_words: int = 5
     first_patience: int = 8
     max_chars: int = 240
