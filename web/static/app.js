@@ -1,180 +1,253 @@
-// The page: one button, and what follows from pressing it. Binds line, audio and view.
+// The page: one button, and what follows from pressing it. Binds the call to the views.
 
-import { Audio, insecure } from "./audio.js";
-import { Line } from "./line.js";
+import { Call, insecure } from "./call.js";
+import { Controls } from "./controls.js";
+import { Developer, lineName } from "./developer.js";
+import { button, clockTime, download, find, make } from "./dom.js";
+import { Inspector } from "./inspector.js";
+import { Keep } from "./keep.js";
+import { Panel } from "./panel.js";
 import { Slots } from "./slots.js";
+import { bindTheme } from "./theme.js";
+import { ToolCalls } from "./toolcalls.js";
 import { Transcript } from "./transcript.js";
+import { Waterfall } from "./waterfall.js";
+import { Waveforms } from "./waveforms.js";
 
-const find = (id) => document.getElementById(id);
 const page = document.documentElement;
-const view = {
-  talk: find("talk"),
-  label: find("talk-label"),
-  state: find("state"),
-  line: find("line"),
-  notice: find("notice"),
-  mute: find("mute"),
-  text: find("text"),
-  send: find("send"),
-};
-
+const view = Object.fromEntries(
+  ["talk", "talk-label", "state", "line", "clock", "notice", "save-sound", "save-timeline"].map((id) => [id, find(id)])
+);
 const WORDS = {
   listening: "Listening",
   thinking: "Thinking …",
   speaking: "Speaking. Talk over it whenever you like.",
   muted: "Muted. You can type.",
 };
+const ADVICE = {
+  busy: "Wait a moment and try again.",
+  unsendable: "That part of the answer is missing here.",
+  ERR_STT_CONNECTION: "The agent may not hear you. You can type meanwhile.",
+  ERR_TTS_CONNECTION: "The agent may stay silent. Its words appear below.",
+};
+const METER_EVERY = 12; // levels between two values for screen readers
 
-let call = null; // {line, audio, muted, assistant}
+let call = null;
+let last = null; // the call whose sound can be saved
+let continued = false;
 
-const transcript = new Transcript(find("transcript"), find("empty"));
-const slots = new Slots(find("slots"), (message) => call?.line.send(message));
-
-async function start() {
-  notice(null);
-  transcript.clear();
-  slots.clear();
-  const audio = new Audio({
-    onFrame: (pcm) => call?.line.sound(pcm),
-    onReport: (report) => call?.line.send({ t: "playback", ...report }),
-    onCleared: (cleared) => call?.line.send({ t: "cleared", ...cleared }),
-    onLevel: showLevel,
-  });
-  const line = new Line({
-    onMessage: (message) => take(message),
-    onSound: (pcm) => audio.play(pcm),
-    onPhase: showPhase,
-  });
-  call = { line, audio, muted: false, assistant: "the agent" };
-  showPhase("connecting", null);
-  try {
-    await audio.open();
-  } catch {
-    notice("This browser cannot play sound here. You can read and type.");
-  }
-  try {
-    await audio.listen();
-  } catch (problem) {
-    notice(problem.message);
-  }
-  if (call?.audio === audio) await line.begin();
-}
-
-function stop() {
-  call?.line.hangUp();
-}
-
-function finish(words) {
-  const ended = call;
-  call = null;
-  ended?.audio.close();
-  transcript.dropPartial();
-  slots.clear();
-  setMuted(false);
-  view.state.textContent = "The call has ended. Press the button to call again.";
-  if (words) notice(words);
-}
-
-const MESSAGES = {
-  ready: ({ assistantName, epoch }) => {
-    call.assistant = assistantName;
-    call.audio.reset(epoch);
-    if (call.muted) call.line.send({ t: "mute", on: true });
-    slots.clear();
+const now = () => call?.now() ?? 0;
+const keep = new Keep();
+const inspector = new Inspector(find("events"), now);
+const waterfall = new Waterfall(find("turns"));
+const panel = new Panel((name) => name === "events" && inspector.later());
+const transcript = new Transcript(find("transcript"), find("empty"), (turn) => {
+  panel.show("turns");
+  waterfall.show(turn);
+});
+const tools = new ToolCalls((chip) => place(chip));
+const slots = new Slots(find("slots"), (card) => place(card), {
+  send: (message) => call?.send(message),
+  settled: (id, said) => keep.add({ t: "settled", id, said }),
+});
+const developer = new Developer(find("developer"), (setting) => call?.impair(setting));
+const waves = new Waveforms(
+  { canvas: find("wave"), tip: find("mark-words"), legend: find("legend"), pause: find("wave-pause"), legendButton: find("wave-legend") },
+  now
+);
+const controls = new Controls({
+  call: () => call,
+  picture: showPicture,
+  notice,
+  mode: () => call && showState(page.dataset.state),
+  panel: () => page.dataset.view === "work" && panel.open(!panel.isOpen, true),
+  sheet: () => {
+    if (!panel.isSheet) return false;
+    panel.open(false, true);
+    return true;
   },
-  state: ({ state }) => showState(state),
+});
+
+function place(card) {
+  transcript.breakHere();
+  transcript.add(card);
+}
+
+async function start({ resume = false } = {}) {
+  notice(null);
+  if (!resume) clear();
+  continued = resume;
+  page.dataset.view = "work";
+  const mine = new Call({
+    message: (message) => call === mine && take(message),
+    phase: (phase, words) => call === mine && showPhase(phase, words),
+    level: showLevel,
+    wave: (side, piece) => waves.wave(side, piece),
+    line: showLine,
+    devices: (list) => controls.listDevices(list),
+    notice,
+  });
+  call = last = mine;
+  mine.setMode(controls.mode);
+  if (developer.troubled) mine.impair(developer.setting);
+  showPhase("connecting", null);
+  await mine.start({ line: developer.line, deviceId: controls.device, resume });
+  if (call !== mine) return;
+  controls.enable(page.dataset.phase === "live");
+  await controls.listDevices();
+}
+
+function clear() {
+  for (const each of [transcript, tools, slots, waterfall, waves, inspector, keep]) each.clear();
+}
+
+/** What each message means to the views; the same for one that a reload brings back. */
+const SHOW = {
   partial: ({ text }) => transcript.heardSoFar(text),
-  utterance: (message) => transcript.utterance(message),
+  utterance: (message) => {
+    transcript.utterance(message);
+    waterfall.utterance(message);
+  },
   speech: (message) => transcript.speech(message),
   heard: (message) => transcript.heard(message),
-  clear: ({ epoch }) => call.audio.clear(epoch),
-  pause: () => call.audio.pause(true),
-  resume: () => call.audio.pause(false),
   slot: (message) => slots.show(message),
   slot_removed: ({ id }) => slots.remove(id),
-  metric: (message) => message.name === "turn_latency" && transcript.latency(message),
-  event: ({ event }) => takeEvent(event),
-  error: ({ message }) => notice(message),
+  metric: (message) => {
+    if (message.name !== "turn_latency") return;
+    transcript.latency(message);
+    waterfall.latency(message);
+  },
+  event: ({ event }) => {
+    waves.event(event);
+    if (event.type === "turn") transcript.turn(event);
+    else if (event.type === "tool") tools.tool(event);
+  },
+  settled: ({ id, said }) => slots.settle(id, said),
+  picture: ({ name }) => transcript.picture(null, name),
+};
+
+const LIVE = {
+  ready,
+  state: ({ state }) => showState(state),
+  error: ({ code, message }) => notice([message, ADVICE[code]].filter(Boolean).join(" ")),
 };
 
 function take(message) {
-  if (call) MESSAGES[message.t]?.(message);
+  inspector.add(message);
+  keep.add(message);
+  (LIVE[message.t] ?? SHOW[message.t])?.(message);
 }
 
-function takeEvent(event) {
-  if (event.type === "turn") transcript.turn(event);
-  else if (event.type === "tool") transcript.tool(event);
+function ready({ callId, config, assistantName }) {
+  if (keep.call !== null && keep.call !== callId) clear(); // what was kept is another call's
+  keep.call = callId;
+  slots.renew();
+  if (continued) transcript.rule("Continued after reload");
+  continued = false;
+  developer.fact("call", callId);
+  developer.fact("agent", assistantName);
+  if (config) developer.fact("sound", `${config.rate / 1000} kHz, ${config.frame_ms} ms frames`);
+}
+
+function restore() {
+  const kept = keep.load();
+  for (const message of kept) {
+    if (message.t !== "settled" && message.t !== "picture") inspector.add(message, null);
+    SHOW[message.t]?.(message);
+  }
+  transcript.dropPartial();
 }
 
 function showPhase(phase, words) {
   page.dataset.phase = phase === "ended" ? "idle" : phase;
-  const live = phase === "live";
-  const on = live || phase === "lost" || phase === "connecting";
-  view.label.textContent = on ? "Hang up" : "Start talking";
-  view.line.textContent = {
-    connecting: "Connecting …",
-    live: "Connected",
-    lost: "Reconnecting …",
-    ended: "Not connected",
-  }[phase];
-  for (const control of [view.text, view.send]) control.disabled = !live;
-  view.mute.disabled = !live || !call?.audio.hasMicrophone;
+  const on = phase !== "ended";
+  view["talk-label"].textContent = on ? "Hang up" : "Start talking";
+  showLine(call?.kind, null);
+  controls.enable(phase === "live");
+  waves.run(phase === "live" || phase === "lost");
   if (phase === "connecting") view.state.textContent = "Connecting …";
   if (phase === "lost") view.state.textContent = "The connection was lost. Reconnecting …";
-  if (phase === "ended") {
-    delete page.dataset.state;
-    finish(words);
-  }
+  if (phase === "ended") finish(words);
+  for (const name of ["save-sound", "save-timeline"]) view[name].disabled = phase === "connecting";
+  showClock();
+}
+
+function finish(words) {
+  delete page.dataset.state;
+  call = null;
+  transcript.dropPartial();
+  slots.renew();
+  controls.rest();
+  for (const side of ["in", "out"]) showMeter(side, 0, true);
+  view.state.textContent = "The call has ended. Press the button to call again.";
+  if (words) notice(words);
+}
+
+function showLine(kind, words) {
+  const phase = page.dataset.phase;
+  const said = { connecting: "Connecting …", live: "Connected", lost: "Reconnecting …", idle: "Not connected" }[phase];
+  view.line.replaceChildren(said);
+  if (phase === "live" && kind) view.line.append(make("span", "more", ` · ${lineName(kind)}`));
+  if (call && kind) developer.showLine(kind, words);
+  if (words) transcript.rule(words);
 }
 
 function showState(state) {
+  if (!state) return;
   page.dataset.state = state;
-  const deaf = state === "listening" && !call.audio.hasMicrophone;
-  view.state.textContent = deaf ? "Type to talk." : WORDS[state] ?? state;
+  const { hasMicrophone } = call ?? {};
+  const listening = !hasMicrophone ? "Type to talk." : controls.mode === "push" ? "Hold Space to talk." : WORDS.listening;
+  view.state.textContent = state === "listening" ? listening : WORDS[state] ?? state;
 }
 
+let levels = 0;
 function showLevel(side, level) {
+  levels += 1;
+  showMeter(side, level, levels % METER_EVERY < 2);
   const speaking = page.dataset.state === "speaking";
-  if ((side === "out") === speaking) {
-    page.style.setProperty("--level", Math.min(1, level * 6).toFixed(3));
-  }
+  if ((side === "out") === speaking) page.style.setProperty("--level", Math.min(1, level * 6).toFixed(3));
 }
 
+function showMeter(side, level, aloud) {
+  const meter = find(`meter-${side}`);
+  const shown = Math.min(1, Math.sqrt(level) * 1.8);
+  meter.style.setProperty("--fill", shown.toFixed(3));
+  if (aloud) meter.setAttribute("aria-valuenow", String(Math.round(shown * 100)));
+}
+
+function showClock() {
+  view.clock.hidden = !last;
+  if (call) view.clock.textContent = clockTime(now());
+}
+
+function showPicture(url, name) {
+  transcript.picture(url, name);
+  keep.add({ t: "picture", name });
+}
+
+/** What went wrong and what to do; several stand below each other, none twice. */
 function notice(words) {
-  view.notice.hidden = !words;
-  view.notice.textContent = words ?? "";
+  const { notice: box } = view;
+  if (!words) box.replaceChildren();
+  else if (![...box.querySelectorAll("p")].some((one) => one.textContent === words)) {
+    const close = box.querySelector("button") ?? button("Dismiss", "small", () => notice(null));
+    box.append(make("p", "", words), close);
+    while (box.querySelectorAll("p").length > 3) box.querySelector("p").remove();
+  }
+  box.hidden = !box.childElementCount;
 }
 
-function setMuted(on) {
-  if (call) {
-    call.muted = on;
-    call.audio.mute(on);
-    call.line.send({ t: "mute", on });
-  }
-  view.mute.setAttribute("aria-pressed", String(on));
-  view.mute.title = on ? "Unmute the microphone (M)" : "Mute the microphone (M)";
-}
-
-view.talk.addEventListener("click", () => (call ? stop() : start()));
-view.mute.addEventListener("click", () => call && setMuted(!call.muted));
-
-find("composer").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const text = view.text.value.trim();
-  if (!text || !call) return;
-  call.line.send({ t: "say", text });
-  view.text.value = "";
+view.talk.addEventListener("click", () => (call ? call.hangUp() : start()));
+view["save-sound"].addEventListener("click", () => last && download(last.recording(), "call.wav"));
+view["save-timeline"].addEventListener("click", () => {
+  download(new Blob([inspector.log.timeline()], { type: "application/x-ndjson" }), "timeline.jsonl");
 });
-
-document.addEventListener("keydown", (event) => {
-  if (!call || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") call.line.send({ t: "interrupt" });
-  else if (event.key.toLowerCase() === "m" && event.target !== view.text && !view.mute.disabled) {
-    setMuted(!call.muted);
-  }
-});
-
-window.addEventListener("pagehide", () => call?.line.hangUp());
+setInterval(showClock, 500);
+bindTheme(find("theme"), find("theme-words"));
 
 const problem = insecure();
 if (problem) notice(problem.message);
+if (Call.resumable()) {
+  restore();
+  start({ resume: true });
+}

@@ -1,93 +1,155 @@
-// The agent's display stack: questions with buttons. Unknown renderers are shown generically.
+// The agent's display stack, inline: a question stands in the conversation with its buttons, and
+// stays there as an answered card. Unknown renderers are shown generically.
+
+import { button, make, pairs } from "./dom.js";
 
 export class Slots {
-  /** `answer({t: "resolve" | "reject", …})` sends what a person chose. */
-  constructor(root, answer) {
-    this.root = root;
-    this.answer = answer;
-    this.shown = new Map();
+  /** `place(card)` puts a card into the conversation; `on.send({t: "resolve" | "reject", …})` takes
+   *  what a person chose and `on.settled(id, said)` what stays of it; `hint` is where open
+   *  questions out of sight are pointed to. */
+  constructor(hint, place, on) {
+    this.hint = hint;
+    this.place = place;
+    this.on = on;
+    this.cards = new Map(); // id -> {root, open, said}
+    this.watch = new IntersectionObserver((seen) => this.look(seen));
+    this.unseen = new Set();
   }
 
   clear() {
-    this.root.replaceChildren();
-    this.shown.clear();
+    this.cards.clear();
+    this.unseen.clear();
+    this.watch.disconnect();
+    this.point();
+  }
+
+  /** The call was attached anew: what is still open is shown again right after this. */
+  renew() {
+    for (const id of this.cards.keys()) this.remove(id);
   }
 
   show(slot) {
-    this.shown.get(slot.id)?.remove();
-    const card = document.createElement("article");
-    card.className = "slot";
-    const draw = slot.renderer === "permission_request" ? permission : generic;
-    draw(card, slot.input ?? {}, (message) => this.answer({ id: slot.id, ...message }));
-    this.shown.set(slot.id, card);
-    this.root.append(card);
+    const known = this.cards.get(slot.id);
+    const root = make("article", "slot");
+    root.tabIndex = -1;
+    const card = { root, open: true, words: draw(slot, root, (...chosen) => this.choose(slot.id, ...chosen)) };
+    root.setAttribute("aria-label", `The agent shows: ${card.words}`);
+    if (known?.open || known?.root.isConnected) known.root.replaceWith(root);
+    else this.place(root);
+    this.cards.set(slot.id, card);
+    this.watch.observe(root);
+  }
+
+  /** `message` goes to the server; `said` stays on the card. */
+  choose(id, message, said) {
+    const held = this.cards.get(id)?.root.contains(document.activeElement);
+    this.on.send({ id, ...message });
+    this.settle(id, said);
+    this.on.settled(id, said);
+    if (held) this.cards.get(id).root.focus();
   }
 
   remove(id) {
-    this.shown.get(id)?.remove();
-    this.shown.delete(id);
+    if (this.cards.get(id)?.open) this.settle(id, "No longer asked");
+  }
+
+  settle(id, said) {
+    const card = this.cards.get(id);
+    if (!card?.open) return;
+    card.open = false;
+    card.root.className = "slot-done";
+    card.root.querySelector(".choices")?.remove();
+    card.root.append(make("p", "reply", said));
+    this.watch.unobserve(card.root);
+    this.unseen.delete(card.root);
+    this.point();
+  }
+
+  look(seen) {
+    for (const { target, isIntersecting } of seen) {
+      if (isIntersecting || !target.classList.contains("slot")) this.unseen.delete(target);
+      else this.unseen.add(target);
+    }
+    this.point();
+  }
+
+  point() {
+    const [first] = this.unseen;
+    this.hint.replaceChildren();
+    if (!first) return;
+    const words = this.unseen.size === 1 ? "A question is open above" : `${this.unseen.size} questions are open above`;
+    this.hint.append(
+      button(words, "choice", () => {
+        first.scrollIntoView({ block: "center" });
+        first.focus();
+      })
+    );
   }
 }
 
-function permission(card, input, answer) {
-  card.append(text("h2", `May the agent use ${String(input.toolName ?? "a tool").replaceAll("_", " ")}?`));
-  if (input.toolInput && typeof input.toolInput === "object") card.append(table(input.toolInput));
+/** Fills `card`, returns its title. `choose(message, said)`. */
+function draw(slot, card, choose) {
+  const props = typeof slot.input === "object" && slot.input !== null ? slot.input : { text: slot.input ?? "" };
+  return (RENDERERS[slot.renderer] ?? generic)(card, props, choose);
+}
+
+const RENDERERS = { permission_request: permission, show_info_card: info };
+
+function permission(card, input, choose) {
+  const title = `May the agent use ${String(input.toolName ?? "a tool").replaceAll("_", " ")}?`;
+  card.append(make("h2", "", title));
+  if (input.toolInput && typeof input.toolInput === "object") card.append(pairs(input.toolInput));
   card.append(
     choices([
-      button("Allow", true, () => answer({ t: "resolve", value: true })),
-      button("Deny", false, () => answer({ t: "resolve", value: false })),
+      button("Allow", "choice main", () => choose({ t: "resolve", value: true }, "You allowed it")),
+      button("Deny", "choice", () => choose({ t: "resolve", value: false }, "You denied it")),
     ])
   );
+  return title;
 }
 
 const KNOWN = new Set(["title", "question", "message", "text", "options", "choices", "renderer"]);
 
-function generic(card, input, answer) {
-  const props = typeof input === "object" && input !== null ? input : { text: String(input) };
+function heading(card, props) {
   const title = props.title ?? props.question;
-  if (title) card.append(text("h2", title));
+  if (title) card.append(make("h2", "", capital(String(title))));
   const body = props.message ?? props.text;
-  if (body) card.append(text("p", body));
+  if (body) card.append(make("p", "", String(body)));
   const rest = Object.entries(props).filter(([key]) => !KNOWN.has(key));
-  if (rest.length) card.append(table(Object.fromEntries(rest)));
+  if (rest.length) card.append(pairs(Object.fromEntries(rest)));
+  return String(title ?? body ?? "a card");
+}
+
+/** Something to read; nobody waits for an answer. */
+function info(card, props, choose) {
+  const title = heading(card, props);
+  card.append(choices([button("Got it", "choice", () => choose({ t: "resolve", value: true }, "Read"))]));
+  return title;
+}
+
+function generic(card, props, choose) {
+  const title = heading(card, props);
   const options = props.options ?? props.choices ?? [];
-  const buttons = options.map((option, index) => {
+  const buttons = (Array.isArray(options) ? options : []).map((option, index) => {
     const isObject = typeof option === "object" && option !== null;
     const label = isObject ? option.label ?? option.name ?? option.id : option;
     const value = isObject ? option.value ?? option.id ?? label : option;
-    return button(label, index === 0, () => answer({ t: "resolve", value }));
+    const said = `You answered: ${label}`;
+    return button(label, index ? "choice" : "choice main", () => choose({ t: "resolve", value }, said));
   });
-  if (!buttons.length) buttons.push(button("OK", true, () => answer({ t: "resolve", value: true })));
-  buttons.push(button("Dismiss", false, () => answer({ t: "reject", reason: "dismissed" })));
-  card.append(choices(buttons));
-}
-
-function table(values) {
-  const list = document.createElement("dl");
-  for (const [key, value] of Object.entries(values)) {
-    const shown = typeof value === "object" ? JSON.stringify(value) : value;
-    list.append(text("dt", key.replaceAll("_", " ")), text("dd", shown));
+  if (!buttons.length) {
+    buttons.push(button("OK", "choice main", () => choose({ t: "resolve", value: true }, "You said OK")));
   }
-  return list;
+  const dismiss = { t: "reject", reason: "dismissed" };
+  buttons.push(button("Dismiss", "choice", () => choose(dismiss, "You dismissed it")));
+  card.append(choices(buttons));
+  return title;
 }
 
 function choices(buttons) {
-  const row = document.createElement("div");
-  row.className = "choices";
-  row.append(...buttons);
-  return row;
+  return make("div", "choices", ...buttons);
 }
 
-function button(label, main, press) {
-  const made = text("button", label);
-  made.type = "button";
-  made.className = main ? "choice main" : "choice";
-  made.addEventListener("click", press, { once: true });
-  return made;
-}
-
-function text(tag, words) {
-  const made = document.createElement(tag);
-  made.textContent = String(words);
-  return made;
+function capital(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

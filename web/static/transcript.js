@@ -1,17 +1,22 @@
-// Both sides' words as bubbles. Only ever writes text, never markup.
+// The conversation in the order it happened: words of both sides as bubbles, and between them the
+// cards that others place (tool calls, questions). Only ever writes text, never markup.
+
+import { button, make } from "./dom.js";
+
+const NEAR_END = 60; // pixels from the end that still count as following
+const MOST = 600; // items kept on the page
 
 export class Transcript {
-  constructor(root, empty) {
+  /** `onLatency(turn)`: a person asked where an answer's time went. */
+  constructor(root, empty, onLatency) {
     this.root = root;
     this.empty = empty;
-    this.partial = null;
-    this.users = new Map();
-    this.agents = new Map();
-    this.tools = new Map();
+    this.onLatency = onLatency;
     this.atEnd = true; // follow new words, unless a person scrolled up
+    this.clear();
     let before = 0;
     root.addEventListener("scroll", () => {
-      const near = root.scrollHeight - root.scrollTop - root.clientHeight < 60;
+      const near = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
       if (near) this.atEnd = true;
       else if (root.scrollTop < before) this.atEnd = false;
       before = root.scrollTop;
@@ -22,47 +27,86 @@ export class Transcript {
   clear() {
     this.root.replaceChildren(this.empty);
     this.partial = null;
-    for (const kept of [this.users, this.agents, this.tools]) kept.clear();
+    this.users = new Map(); // turn -> bubble
+    this.agents = new Map(); // turn -> {parts: [{bubble, from}], text, heardTo}
+    this.speaking = null; // the agent's last turn that was written
+    this.atEnd = true;
   }
 
   heardSoFar(text) {
     if (!text.trim()) return;
-    this.partial ??= this.bubble("user");
-    this.partial.root.classList.add("partial");
+    if (!this.partial) {
+      this.partial = this.bubble("user");
+      this.partial.root.classList.add("partial");
+      this.partial.root.setAttribute("aria-live", "off"); // growing words would be read again and again
+    }
     this.partial.words.textContent = text;
     this.scroll();
   }
 
-  utterance({ text, turnId }) {
+  utterance({ text, turnId, source }) {
     const bubble = this.users.get(turnId) ?? this.partial ?? this.bubble("user");
     this.partial = null;
     bubble.root.classList.remove("partial");
     bubble.words.textContent = text;
+    if (source === "typed") note(bubble, "typed");
     if (turnId != null) this.users.set(turnId, bubble);
     this.scroll();
   }
 
+  /** A picture the caller showed; `url` is a data: address. */
+  picture(url, name) {
+    const bubble = this.bubble("user");
+    if (url) {
+      const image = make("img", "");
+      image.src = url;
+      image.alt = `Picture you showed: ${name}`;
+      image.onload = () => this.scroll();
+      bubble.words.append(image);
+    } else bubble.words.textContent = `[picture: ${name}]`;
+    note(bubble, "shown to the agent");
+  }
+
   speech({ text, turnId, source }) {
-    const bubble = this.agent(turnId);
-    const before = bubble.words.textContent;
-    bubble.words.textContent =
-      before && !text.startsWith(before) ? `${before} ${text}`.replace(/ {2,}/g, " ") : text;
-    if (source === "narration") this.agents.delete(turnId);
-    this.scroll();
+    const agent = this.agent(turnId);
+    const { text: before } = agent;
+    const goesOn = !before || text.startsWith(before);
+    agent.text = goesOn ? text : `${before} ${text}`.replace(/ {2,}/g, " ");
+    this.write(agent);
+    if (source === "narration") this.forget(turnId);
   }
 
   heard({ turnId, heard, unheard, interrupted }) {
     if (!heard.trim() && !this.agents.has(turnId)) return; // nothing of it was ever shown or said
-    const bubble = this.agent(turnId);
-    bubble.words.replaceChildren(heard);
-    if (interrupted && unheard.trim()) {
-      const struck = document.createElement("s");
-      struck.textContent = unheard;
-      struck.setAttribute("aria-label", `not said: ${unheard}`);
-      bubble.words.append(struck);
-      bubble.note.textContent = ["you interrupted", bubble.note.textContent].filter(Boolean).join(" · ");
-    }
-    if (turnId == null) this.agents.delete(turnId); // a greeting: the next one is another
+    const agent = this.agent(turnId);
+    const struck = interrupted && unheard.trim();
+    agent.text = struck ? heard + unheard : heard;
+    agent.heardTo = struck ? heard.length : null;
+    this.write(agent);
+    if (struck) note(agent.parts.at(-1).bubble, "you interrupted");
+    if (turnId == null) this.forget(turnId); // a greeting: the next one is another
+  }
+
+  /** A card of another view came in between: what the agent says now stands below it. */
+  breakHere() {
+    const { speaking } = this;
+    if (!speaking?.text) return;
+    const last = speaking.parts.at(-1);
+    if (speaking.text.length > last.from) speaking.parts.push({ bubble: null, from: speaking.text.length });
+  }
+
+  write(agent) {
+    const { parts, text, heardTo } = agent;
+    parts.forEach((part, n) => {
+      const to = parts[n + 1]?.from ?? text.length;
+      if (!part.bubble && to <= part.from) return;
+      part.bubble ??= this.bubble("agent");
+      const border = heardTo === null ? to : Math.max(part.from, Math.min(to, heardTo));
+      const said = text.slice(part.from, border);
+      part.bubble.words.replaceChildren(n ? said.trimStart() : said);
+      if (border < to) part.bubble.words.append(unsaid(text.slice(border, to)));
+    });
+    this.speaking = agent;
     this.scroll();
   }
 
@@ -70,8 +114,13 @@ export class Transcript {
     const bubble = this.users.get(turn);
     if (!bubble) {
       if (event === "dropped") this.dropPartial();
-    } else if (event === "corrected") bubble.words.textContent = text;
-    else if (event === "dropped") bubble.root.classList.add("dropped");
+    } else if (event === "corrected") {
+      bubble.words.textContent = text;
+      note(bubble, "corrected");
+    } else if (event === "dropped") {
+      bubble.root.classList.add("dropped");
+      note(bubble, "not a turn after all");
+    }
   }
 
   dropPartial() {
@@ -81,57 +130,63 @@ export class Transcript {
   }
 
   latency({ turn, total_ms: total, parts = [] }) {
-    const bubble = this.agents.get(turn);
+    const bubble = this.agents.get(turn)?.parts[0].bubble;
     if (!bubble || total == null) return;
-    bubble.note.textContent = `answered in ${(total / 1000).toFixed(2)} s`;
-    bubble.note.title = parts.map(({ name, ms }) => `${name} ${Math.round(ms)} ms`).join(" · ");
+    const made = button(`answered in ${(total / 1000).toFixed(2)} s`, "", () => this.onLatency(turn));
+    made.title = parts.map(({ name, ms }) => `${name} ${Math.round(ms)} ms`).join(" · ");
+    bubble.note.prepend(make("span", "", made));
+    this.scroll();
   }
 
-  tool({ event, id, name, status }) {
-    let chip = this.tools.get(id);
-    if (!chip) {
-      chip = document.createElement("div");
-      chip.className = "did";
-      this.tools.set(id, chip);
-      this.add(chip);
-    }
-    const words = name.replaceAll("_", " ");
-    const failed = event === "result" && status !== "success";
-    chip.textContent = event === "started" ? `${words} …` : `${words} ${failed ? "✗" : "✓"}`;
-    chip.classList.toggle("error", failed);
+  /** A line across the conversation. */
+  rule(words) {
+    this.add(make("p", "rule", words));
   }
 
   agent(turnId) {
-    let bubble = this.agents.get(turnId);
-    if (!bubble) {
-      bubble = this.bubble("agent");
-      this.agents.set(turnId, bubble);
+    let agent = this.agents.get(turnId);
+    if (!agent) {
+      agent = { parts: [{ bubble: null, from: 0 }], text: "", heardTo: null };
+      this.agents.set(turnId, agent);
     }
-    return bubble;
+    return agent;
+  }
+
+  forget(turnId) {
+    this.agents.delete(turnId);
+    this.speaking = null;
   }
 
   bubble(side) {
-    const root = document.createElement("div");
-    root.className = `said ${side}`;
-    const who = document.createElement("span");
-    who.className = "hidden";
-    who.textContent = side === "user" ? "You: " : "Agent: ";
-    const words = document.createElement("div");
-    words.className = "words";
-    const note = document.createElement("div");
-    note.className = "note";
-    root.append(who, words, note);
+    const who = make("span", "hidden", side === "user" ? "You: " : "Agent: ");
+    const words = make("div", "words");
+    const notes = make("div", "note");
+    const root = make("div", `said ${side}`, who, words, notes);
     this.add(root);
-    return { root, words, note };
+    return { root, words, note: notes };
   }
 
+  /** Place `element` at the end, above words that are still growing. */
   add(element) {
     this.empty.remove();
-    this.root.append(element);
+    if (this.partial && !element.classList.contains("user")) this.partial.root.before(element);
+    else this.root.append(element);
+    if (this.root.childElementCount > MOST) this.root.firstElementChild.remove();
     this.scroll();
   }
 
   scroll() {
     if (this.atEnd) this.root.scrollTop = this.root.scrollHeight;
   }
+}
+
+function note(bubble, words) {
+  const known = [...bubble.note.children].some((child) => child.textContent === words);
+  if (!known) bubble.note.append(make("span", "", words));
+}
+
+function unsaid(text) {
+  const struck = make("s", "", text);
+  struck.setAttribute("aria-label", `not said: ${text}`);
+  return struck;
 }
