@@ -9,6 +9,7 @@ import { openSession } from "./signals.js";
 
 const BACKOFF_MS = [250, 500, 1000, 2000, 4000, 4000, 4000, 4000];
 const RTC_MS = 9000; // then WebSocket: the server holds a call that waits for 30 s
+const ASK_MS = 1500; // the server knows first that a line cannot come up
 const RESUME_ATTEMPTS = 3; // of a call that may have ended while the page was loaded
 const ENDED = new Map([
   [1000, null],
@@ -29,7 +30,7 @@ export class Connection {
     this.line = null;
     this.track = null;
     this.call = { token: null, kind: null, rtc: null, resumed: false };
-    this.timers = { retry: null, rtc: null };
+    this.timers = { retry: null, rtc: null, ask: null };
     this.attempts = 0;
     this.told = null; // the kind that `on.line` told last
     this.up = false;
@@ -96,8 +97,24 @@ export class Connection {
     const line = this.kind === "webrtc" ? new WebRtcLine(this.call.rtc, on) : new WebSocketLine(on);
     line.microphone(this.track);
     this.line = line;
-    if (this.kind === "webrtc") this.timers.rtc ??= setTimeout(() => this.giveUpRtc(), RTC_MS);
+    if (this.kind === "webrtc") this.expect(line);
     line.open(this.token);
+  }
+
+  /** WebRTC has a time to come up, counted from the loss: the call waits no longer than it lives. */
+  expect(line) {
+    this.timers.rtc ??= setTimeout(() => this.giveUpRtc(this.line), RTC_MS);
+    clearInterval(this.timers.ask);
+    this.timers.ask = setInterval(async () => {
+      const { state, cause } = await line.seenByServer();
+      if (state === "closed" && line === this.line) this.giveUpRtc(line, cause);
+    }, ASK_MS);
+  }
+
+  expectNothing() {
+    clearTimeout(this.timers.rtc);
+    clearInterval(this.timers.ask);
+    this.timers.rtc = this.timers.ask = null;
   }
 
   /** The network changed: whatever was there, a new line now. */
@@ -120,8 +137,7 @@ export class Connection {
     this.call.token = token;
     this.call.resumed = false;
     this.attempts = 0;
-    clearTimeout(this.timers.rtc);
-    this.timers.rtc = null;
+    this.expectNothing();
     kept.save({ token, kind: this.kind, rtc: this.call.rtc });
     this.tellLine(null);
     this.on.phase("live", null);
@@ -131,8 +147,9 @@ export class Connection {
     this.up = false;
     if (this.bye || ENDED.has(code)) return this.end(ENDED.get(code) ?? BYE[this.bye] ?? null);
     if (status === 401) return this.end(OVER);
-    if (status === 503) return this.end(cause);
+    if (status === 503 && !this.wasUp) return this.end(cause);
     if (hopeless) return this.fallBack(cause);
+    if (this.kind === "webrtc" && !this.wasUp && status !== 0) return this.giveUpRtc(this.line);
     this.retry();
   }
 
@@ -144,23 +161,21 @@ export class Connection {
     if (this.wasUp) this.on.phase("lost", null);
     const wait = BACKOFF_MS[this.attempts] * (0.8 + 0.4 * Math.random());
     this.attempts += 1;
-    // The deadline of WebRTC runs from the loss, so that the call never outwaits its linger time.
-    if (this.kind === "webrtc") this.timers.rtc ??= setTimeout(() => this.giveUpRtc(), RTC_MS);
+    clearInterval(this.timers.ask);
+    if (this.kind === "webrtc") this.timers.rtc ??= setTimeout(() => this.giveUpRtc(this.line), RTC_MS);
     this.timers.retry = setTimeout(() => this.dial(), wait);
   }
 
-  /** WebRTC had its time. */
-  async giveUpRtc() {
-    this.timers.rtc = null;
+  /** WebRTC had its time, or its end is known: find out why, and go on without. */
+  async giveUpRtc(line, known = null) {
+    this.expectNothing();
     clearTimeout(this.timers.retry);
-    const { line } = this;
-    const cause = await line.cause();
+    const cause = known ?? (await line.cause());
     if (line === this.line && !this.up && !this.over) this.fallBack(cause);
   }
 
   fallBack(cause) {
-    clearTimeout(this.timers.rtc);
-    this.timers.rtc = null;
+    this.expectNothing();
     this.call.kind = "websocket";
     this.attempts = 0;
     this.tellLine(`WebRTC failed: ${cause}. Going on over WebSocket.`);
@@ -170,7 +185,8 @@ export class Connection {
   end(words) {
     if (this.over) return;
     this.over = true;
-    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+    clearTimeout(this.timers.retry);
+    this.expectNothing();
     kept.forget();
     this.line?.abandon();
     this.on.remote(null);
@@ -192,8 +208,8 @@ export class Connection {
 
   /** The page goes away: the call waits for it. */
   leave() {
-    for (const timer of Object.values(this.timers)) clearTimeout(timer);
-    this.timers.rtc = null;
+    clearTimeout(this.timers.retry);
+    this.expectNothing();
     this.line?.abandon();
   }
 

@@ -2,7 +2,7 @@
 // of /ws on one data channel. Opened once, closed once; an ICE restart is a new line with the call's
 // token, which is not its matter.
 
-import { causeOf, offer, trickle } from "./signals.js";
+import { lineState, offer, trickle } from "./signals.js";
 
 const GATHER_MS = 1000; // what is found later is sent by itself
 const DISCONNECTED_MS = 2000; // a moment of bad radio is no lost line
@@ -104,15 +104,19 @@ export class WebRtcLine {
     on?.closed(why);
   }
 
+  /** `{state, cause}` by the server's word; nothing before it has answered. */
+  async seenByServer() {
+    return this.lineId ? lineState(this.lineId) : {};
+  }
+
   /** Why there is no connection: the server's word, else what can be seen from here. */
   async cause() {
-    const { peer, lineId } = this;
-    const said = lineId && (await causeOf(lineId));
-    if (said) return said;
-    if (!lineId) return "the server did not answer the offer";
-    const state = peer?.iceConnectionState ?? "closed";
+    const { cause } = await this.seenByServer();
+    if (cause) return cause;
+    if (!this.lineId) return "the server did not answer the offer";
+    const state = this.peer.iceConnectionState;
     if (state === "connected" || state === "completed") return "the connection carries no messages";
-    const theirs = (peer?.remoteDescription?.sdp.match(/^a=candidate:/gm) ?? []).length;
+    const theirs = (this.peer.remoteDescription?.sdp.match(/^a=candidate:/gm) ?? []).length;
     return `ICE: no pair of candidates works (ICE is ${state}; the server offered ${theirs})`;
   }
 

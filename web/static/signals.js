@@ -45,9 +45,8 @@ export async function trickle(url, lineId, candidate) {
   await post(url, body).catch(() => {});
 }
 
-/** Why the server thinks that the line has failed, or null. */
-export async function causeOf(lineId) {
+/** What the server knows of a line: `{state, cause}`, or nothing. */
+export function lineState(lineId) {
   const url = `/rtc/lines/${encodeURIComponent(lineId)}`;
-  const { cause } = await ask(url, { signal: AbortSignal.timeout(1000) }).catch(() => ({}));
-  return cause ?? null;
+  return ask(url, { signal: AbortSignal.timeout(1000) }).catch(() => ({}));
 }

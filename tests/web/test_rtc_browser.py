@@ -1,0 +1,143 @@
+"""WebRTC lines of the page in Chromium that fail, break, are taken up again or taken over."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.web import browser, lab
+from tests.web.client import Site, eventually, site
+from voxglove.adapters.transports.webrtc import WebRtcTransport
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+RATE = 16_000
+ANSWER = "a long answer that goes on and on until the line is back again, and then a little more"
+
+BLIND = """() => {
+  // A browser behind a firewall: none of its addresses leads anywhere.
+  const Real = RTCPeerConnection;
+  window.RTCPeerConnection = class extends Real {
+    constructor(options) { super({ ...options, iceTransportPolicy: "relay" }); }
+  };
+}"""
+
+
+def tone(folder: Path) -> str:
+    wave = (12_000 * np.sin(2 * np.pi * 440 * np.arange(15 * RATE) / RATE)).astype(np.int16)
+    return browser.microphone_file(folder / "a.wav", wave, loop=True)
+
+
+def transport(here: Site) -> WebRtcTransport:
+    """The line of the one call there is."""
+    (call,) = here.calls.calls.values()
+    assert isinstance(call.transport, WebRtcTransport), call.transport
+    return call.transport
+
+
+async def test_where_ice_finds_no_way_the_call_goes_over_the_socket(tmp_path: Path) -> None:
+    async with (
+        site(lab.loopback(connect_s=1.0)) as here,
+        lab.opened(here, tone(tmp_path)) as page,
+    ):
+        await page.page.evaluate(BLIND)
+        await page.start("auto")
+        (kind, words), *rest = await page.get("lab.lines")  # type: ignore[misc]
+        assert kind == "websocket" and not rest
+        assert words.startswith("WebRTC failed: ICE: no usable candidate came from the peer")
+        assert words.endswith("Going on over WebSocket.")
+        brain = lab.only(here)
+        await eventually(lambda: brain.loud_samples > RATE / 4, 6)
+        assert await page.get("lab.phases.map(([phase]) => phase)") == ["connecting", "live"]
+
+
+async def test_a_connection_that_breaks_is_made_anew_and_the_answer_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with site(lab.loopback()) as here, lab.opened(here, tone(tmp_path)) as page:
+        await page.start("webrtc")
+        brain, first = lab.only(here), transport(here)
+        ear = lab.listen_in(brain)
+        await page.get(f"lab.call.send({{t: 'say', text: '{ANSWER}'}})")
+        await asyncio.sleep(1)
+        cut_off(first)
+        await page.wait("lab.phase === 'lost'", 15)
+        await page.wait("lab.phase === 'live'", 10)
+        assert transport(here) is not first and lab.only(here) is brain
+        await page.wait("lab.messages.some(({t}) => t === 'heard')", 15)
+        heard = await page.get("lab.messages.find(({t}) => t === 'heard')")
+        assert isinstance(heard, dict) and heard["unheard"] == ""
+        start = len(ear.pieces)
+        await eventually(lambda: sum(map(lab.sounds, ear.pieces[start:])) > 10, 6)
+        assert await page.get("lab.lines") == [["webrtc", None]]
+        assert await page.get("lab.call.kind") == "webrtc"
+
+
+def cut_off(line: WebRtcTransport) -> None:
+    """The wire is cut: nothing of the server's side arrives or leaves any more."""
+    gatherer = line._carrier.transport.iceGatherer
+    for protocol in gatherer._connection._protocols:
+        protocol.transport.abort()
+
+
+async def test_a_reload_in_the_middle_takes_the_call_up_again(tmp_path: Path) -> None:
+    async with site(lab.loopback()) as here, lab.opened(here, tone(tmp_path)) as page:
+        await page.start("auto")
+        assert not page.resumable
+        brain = lab.only(here)
+        await page.get(f"lab.call.send({{t: 'say', text: '{ANSWER}'}})")
+        await asyncio.sleep(0.5)
+        before = float(str(await page.get("lab.call.now()")))
+        await page.page.reload()
+        await page.make()
+        assert page.resumable
+        await page.start("auto", resume=True)
+        assert lab.only(here) is brain and transport(here)
+        assert await page.get("lab.messages.find(({t}) => t === 'ready').resumed")
+        assert before < float(str(await page.get("lab.call.now()"))) < before + 10
+        await page.wait("lab.waves.out.at(-1).rms > 0.3")
+        await page.get("lab.call.hangUp()")
+        await eventually(lambda: here.server.registry.active == 0)
+        assert not await page.page.evaluate(
+            "import('/static/call.js').then(({ Call }) => Call.resumable())"
+        )
+
+
+async def test_a_call_taken_over_by_another_window_is_left_to_it(tmp_path: Path) -> None:
+    async with site(lab.loopback()) as here, lab.opened(here, tone(tmp_path)) as page:
+        await page.start("webrtc")
+        kept = await page.get("sessionStorage.getItem('voxglove.call')")
+        window = lab.Lab(await page.chrome.context.new_page(), page.chrome)
+        await window.page.goto(here.url + lab.PAGE)
+        await window.page.evaluate("(kept) => sessionStorage.setItem('voxglove.call', kept)", kept)
+        await window.make()
+        await window.start("auto", resume=True)
+        await page.wait("lab.phase === 'ended'")
+        assert await page.get("lab.phases.at(-1)[1]") == "This call goes on in another window."
+        await asyncio.sleep(1.5)
+        assert await window.get("lab.phases.map(([phase]) => phase)") == ["connecting", "live"]
+        # What ended or never was cannot be taken up.
+        await page.make()
+        assert not page.resumable
+        await window.get("lab.call.hangUp()")
+        await eventually(lambda: here.server.registry.active == 0)
+        await page.page.evaluate("(kept) => sessionStorage.setItem('voxglove.call', kept)", kept)
+        await page.make()
+        await page.get("lab.call.start({resume: true})")
+        await page.wait("lab.phase === 'ended'")
+        assert await page.get("lab.phases.at(-1)[1]") == "The call has ended meanwhile."
+
+
+async def test_a_new_network_gets_a_new_line_at_once(tmp_path: Path) -> None:
+    async with site(lab.loopback()) as here, lab.opened(here, tone(tmp_path)) as page:
+        await page.start("webrtc")
+        first = transport(here)
+        await page.get("window.dispatchEvent(new Event('online'))")
+        await page.wait("lab.messages.filter(({t}) => t === 'ready').length === 2")
+        assert transport(here) is not first
+        brain = lab.only(here)
+        before = brain.loud_samples
+        await eventually(lambda: brain.loud_samples > before + RATE / 4, 6)
