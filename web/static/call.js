@@ -156,6 +156,11 @@ export class Call {
     return this.pictures.on;
   }
 
+  /** The camera's MediaStream, to be shown to the person; null while it is off. */
+  get preview() {
+    return this.pictures.preview;
+  }
+
   /** Show the agent the picture in `file`. Whether it could be read. */
   async sendImage(file) {
     try {

@@ -6,6 +6,8 @@ import { lineState, offer, trickle } from "./signals.js";
 
 const GATHER_MS = 1000; // what is found later is sent by itself
 const DISCONNECTED_MS = 2000; // a moment of bad radio is no lost line
+const BEAT_MS = 500;
+const SILENT_BEATS = 6; // the server sends 50 packets a second, in silence too; ICE notices after 6 s
 const HANG_UP_MS = 1000;
 
 export function canWebRtc() {
@@ -26,6 +28,8 @@ export class WebRtcLine {
     this.voice = null;
     this.track = null;
     this.late = []; // candidates that were found after the offer was written
+    this.packets = { count: 0, missed: 0 };
+    this.timers = {};
     this.leaving = new AbortController();
   }
 
@@ -89,12 +93,25 @@ export class WebRtcLine {
   }
 
   watch() {
-    clearTimeout(this.timer);
+    clearTimeout(this.timers.disconnected);
     const state = this.peer.connectionState;
+    if (state === "connected") this.timers.beat ??= setInterval(() => this.beat(), BEAT_MS);
     if (state === "failed") this.lost({ cause: "the connection failed" });
     else if (state === "disconnected") {
-      this.timer = setTimeout(() => this.lost({ cause: "the connection was lost" }), DISCONNECTED_MS);
+      const why = { cause: "the connection was lost" };
+      this.timers.disconnected = setTimeout(() => this.lost(why), DISCONNECTED_MS);
     }
+  }
+
+  /** A line that went dead without a word: packets came, and come no more. */
+  async beat() {
+    let count = 0;
+    for (const found of (await this.voice.receiver.getStats()).values()) {
+      if (found.type === "inbound-rtp") count = found.packetsReceived;
+    }
+    if (count > this.packets.count) this.packets = { count, missed: 0 };
+    else if (count) this.packets.missed += 1;
+    if (this.packets.missed > SILENT_BEATS) this.lost({ cause: "no sound comes any more" });
   }
 
   /** Over, by itself. */
@@ -145,7 +162,8 @@ export class WebRtcLine {
   /** Leave the line; the call waits on the server. */
   abandon() {
     this.on = null;
-    clearTimeout(this.timer);
+    clearTimeout(this.timers.disconnected);
+    clearInterval(this.timers.beat);
     this.leaving.abort();
     this.peer?.close();
   }
