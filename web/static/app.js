@@ -16,12 +16,14 @@ import { Waveforms } from "./waveforms.js";
 
 const page = document.documentElement;
 const view = Object.fromEntries(
-  ["talk", "talk-label", "state", "line", "clock", "notice", "save-sound", "save-timeline"].map((id) => [id, find(id)])
+  ["talk", "talk-label", "state", "line", "clock", "notice", "save-sound", "save-timeline"].map(
+    (id) => [id, find(id)]
+  )
 );
 const WORDS = {
   listening: "Listening",
   thinking: "Thinking …",
-  speaking: "Speaking. Talk over it whenever you like.",
+  speaking: "Speaking. Talk over it any time.",
   muted: "Muted. You can type.",
 };
 const ADVICE = {
@@ -52,7 +54,13 @@ const slots = new Slots(find("slots"), (card) => place(card), {
 });
 const developer = new Developer(find("developer"), (setting) => call?.impair(setting));
 const waves = new Waveforms(
-  { canvas: find("wave"), tip: find("mark-words"), legend: find("legend"), pause: find("wave-pause"), legendButton: find("wave-legend") },
+  {
+    canvas: find("wave"),
+    tip: find("mark-words"),
+    legend: find("legend"),
+    pause: find("wave-pause"),
+    legendButton: find("wave-legend"),
+  },
   now
 );
 const controls = new Controls({
@@ -185,7 +193,12 @@ function finish(words) {
 
 function showLine(kind, words) {
   const phase = page.dataset.phase;
-  const said = { connecting: "Connecting …", live: "Connected", lost: "Reconnecting …", idle: "Not connected" }[phase];
+  const said = {
+    connecting: "Connecting …",
+    live: "Connected",
+    lost: "Reconnecting …",
+    idle: "Not connected",
+  }[phase];
   view.line.replaceChildren(said);
   if (phase === "live" && kind) view.line.append(make("span", "more", ` · ${lineName(kind)}`));
   if (call && kind) developer.showLine(kind, words);
@@ -196,8 +209,12 @@ function showState(state) {
   if (!state) return;
   page.dataset.state = state;
   const { hasMicrophone } = call ?? {};
-  const listening = !hasMicrophone ? "Type to talk." : controls.mode === "push" ? "Hold Space to talk." : WORDS.listening;
-  view.state.textContent = state === "listening" ? listening : WORDS[state] ?? state;
+  const listening = !hasMicrophone
+    ? "Type to talk."
+    : controls.mode === "push"
+      ? "Hold Space to talk."
+      : WORDS.listening;
+  view.state.textContent = state === "listening" ? listening : (WORDS[state] ?? state);
 }
 
 let levels = 0;
@@ -205,7 +222,8 @@ function showLevel(side, level) {
   levels += 1;
   showMeter(side, level, levels % METER_EVERY < 2);
   const speaking = page.dataset.state === "speaking";
-  if ((side === "out") === speaking) page.style.setProperty("--level", Math.min(1, level * 6).toFixed(3));
+  if ((side === "out") === speaking)
+    page.style.setProperty("--level", Math.min(1, level * 6).toFixed(3));
 }
 
 function showMeter(side, level, aloud) {
@@ -240,7 +258,10 @@ function notice(words) {
 view.talk.addEventListener("click", () => (call ? call.hangUp() : start()));
 view["save-sound"].addEventListener("click", () => last && download(last.recording(), "call.wav"));
 view["save-timeline"].addEventListener("click", () => {
-  download(new Blob([inspector.log.timeline()], { type: "application/x-ndjson" }), "timeline.jsonl");
+  download(
+    new Blob([inspector.log.timeline()], { type: "application/x-ndjson" }),
+    "timeline.jsonl"
+  );
 });
 setInterval(showClock, 500);
 bindTheme(find("theme"), find("theme-words"));

@@ -12,7 +12,21 @@ export class Controls {
     this.live = false;
     this.mode = "open";
     this.view = Object.fromEntries(
-      ["talk", "mute", "ptt", "text", "send", "interrupt", "camera", "picture", "picture-file", "device", "preview", "help-box", "keys-on"].map((id) => [id, find(id)])
+      [
+        "talk",
+        "mute",
+        "ptt",
+        "text",
+        "send",
+        "interrupt",
+        "camera",
+        "picture",
+        "picture-file",
+        "device",
+        "preview",
+        "help-box",
+        "keys-on",
+      ].map((id) => [id, find(id)])
     );
     this.bindHands();
     this.bindTalk();
@@ -20,7 +34,8 @@ export class Controls {
     this.bindHelp();
     document.addEventListener("keydown", (event) => this.keyDown(event), { capture: true });
     document.addEventListener("keyup", (event) => this.keyUp(event), { capture: true });
-    for (const leave of ["blur", "pagehide"]) window.addEventListener(leave, () => this.talk(false));
+    for (const leave of ["blur", "pagehide"])
+      window.addEventListener(leave, () => this.talk(false));
   }
 
   get call() {
@@ -86,7 +101,8 @@ export class Controls {
     const [file] = input.files;
     input.value = "";
     if (!file || !this.live) return;
-    if (file.size > PICTURE_MOST) return this.on.notice("This picture is over 8 MB. Take a smaller one.");
+    if (file.size > PICTURE_MOST)
+      return this.on.notice("This picture is over 8 MB. Take a smaller one.");
     if ((await this.call.sendImage(file)) === false) return;
     const reader = new FileReader();
     reader.onload = () => this.on.picture(reader.result, file.name);
@@ -106,7 +122,8 @@ export class Controls {
     const { view, call } = this;
     this.live = live;
     const hears = live && call?.hasMicrophone;
-    for (const name of ["text", "send", "interrupt", "camera", "picture"]) view[name].disabled = !live;
+    for (const name of ["text", "send", "interrupt", "camera", "picture"])
+      view[name].disabled = !live;
     for (const name of ["mute", "ptt"]) view[name].disabled = !hears;
     if (!live) this.talk(false);
   }
@@ -177,7 +194,13 @@ export class Controls {
   isTalkKey({ key, target }) {
     if (key !== " " || this.mode !== "push") return false;
     const own = target === this.view.talk || target === this.view.ptt;
-    return own || !(target instanceof Element && target.closest("button, summary, a, input, select, textarea, [role=listbox]"));
+    return (
+      own ||
+      !(
+        target instanceof Element &&
+        target.closest("button, summary, a, input, select, textarea, [role=listbox]")
+      )
+    );
   }
 
   keyDown(event) {
@@ -189,7 +212,12 @@ export class Controls {
       return;
     }
     if (takesKeys(event.target) || event.repeat || !this.view["keys-on"].checked) return;
-    const act = { m: () => this.mute(!this.call?.muted), t: () => this.view.text.focus(), d: () => this.on.panel(), "?": () => find("help").click() }[event.key.toLowerCase()];
+    const act = {
+      m: () => this.mute(!this.call?.muted),
+      t: () => this.view.text.focus(),
+      d: () => this.on.panel(),
+      "?": () => find("help").click(),
+    }[event.key.toLowerCase()];
     if (!act) return;
     event.preventDefault();
     act();

@@ -10,7 +10,7 @@ const LINES = [
 ];
 const TROUBLE = [
   { name: "loss", words: "Loss", unit: "%", max: 50, step: 1, scale: 0.01, start: 0 },
-  { name: "burst", words: "Burst", unit: "packets", min: 1, max: 10, step: 1, scale: 1, start: 1 },
+  { name: "burst", words: "Burst", unit: "in a row", min: 1, max: 10, step: 1, scale: 1, start: 1 },
   { name: "jitter_ms", words: "Jitter", unit: "ms", max: 300, step: 10, scale: 1, start: 0 },
 ];
 const SETTLE_MS = 200; // a slider on its way says nothing yet
@@ -64,7 +64,7 @@ export class Developer {
     const reset = make("button", "small", "No trouble");
     reset.type = "button";
     reset.addEventListener("click", () => this.calm());
-    this.trouble = make("p", "hint", "Off. Your sound is lost and delayed as you set it here.");
+    this.trouble = make("p", "hint", "Off. Set it to hear how the call survives a bad network.");
     this.trouble.setAttribute("role", "status");
     set.append(make("div", "", reset), this.trouble);
     return set;
@@ -112,18 +112,24 @@ export class Developer {
     const { loss, burst, jitter_ms: jitter } = this.values;
     const where = this.down.checked ? "both ways" : "on your sound";
     const runs = burst > 1 ? ` in runs of ${burst}` : "";
-    this.trouble.textContent = this.troubled ? `${loss} % lost${runs}, up to ${jitter} ms late, ${where}.` : "Off.";
+    this.trouble.textContent = this.troubled
+      ? `${loss} % lost${runs}, up to ${jitter} ms late, ${where}.`
+      : "Off.";
     this.impair(this.setting);
   }
 
   /** Which line carries the call, and why it is another than the wished one. */
   showLine(kind, words) {
-    this.lineWords.textContent = `This call runs over ${lineName(kind)}.${words ? ` ${words}` : ""}`;
+    const why = words ? ` ${words}` : "";
+    this.lineWords.textContent = `This call runs over ${lineName(kind)}.${why}`;
     this.fact("line", lineName(kind));
   }
 
   environment() {
-    this.fact("page", `${location.origin}, ${isSecureContext ? "secure" : "not secure: no microphone"}`);
+    this.fact(
+      "page",
+      `${location.origin}, ${isSecureContext ? "secure" : "not secure: no microphone"}`
+    );
     this.fact("WebRTC here", "RTCPeerConnection" in window ? "yes" : "no");
     this.fact("screen", `${innerWidth} × ${innerHeight}, ${devicePixelRatio} pixels per point`);
     this.fact("browser", navigator.userAgent);

@@ -27,9 +27,10 @@ export function pairs(values) {
   return list;
 }
 
-/** Whether keys typed there are words, or choices of a control. */
+/** Whether letters typed there are words, or choose something. */
 export function takesKeys(element) {
-  return element instanceof Element && element.matches("input, textarea, select, [contenteditable]");
+  const words = 'input:not([type="radio"], [type="checkbox"], [type="range"]), textarea, select';
+  return element instanceof Element && element.matches(`${words}, [contenteditable]`);
 }
 
 /** 75.2 -> "1:15", with tenths "1:15.2". */

@@ -1,4 +1,4 @@
-// What came over the line, newest last, bounded: entries for the inspector, filters and JSONL. Pure.
+// What came over the line, newest last, bounded: entries for the inspector, filters, JSONL. Pure.
 
 export const MOST = 4000;
 
@@ -7,17 +7,22 @@ const WORDS = {
   vad: ({ event, position }) => `${event}, dated ${(position / 16000).toFixed(2)} s`,
   turn: ({ event, turn, reason, hold_ms: hold, text }) =>
     `${turn ?? "?"} ${event}, ${reason}${hold == null ? "" : `, held ${hold} ms`}: ${text}`,
-  response: ({ event, turn, text, heard }) => `${turn ?? "–"} ${event}${event === "cut" ? `, heard: ${heard ?? ""}` : text ? `: ${text}` : ""}`,
+  response: ({ event, turn, text, heard }) => {
+    const words = event === "cut" ? `, heard: ${heard ?? ""}` : text ? `: ${text}` : "";
+    return `${turn ?? "–"} ${event}${words}`;
+  },
   interruption: ({ event, reason }) => `${event}, ${reason}`,
   tool: ({ event, name, status }) => `${name} ${status ?? event}`,
   line: ({ state }) => state,
   gap: ({ samples }) => `${samples} samples of input never came`,
-  metric: ({ name, value, total_ms: total }) => `${name} ${total == null ? value : `${Math.round(total)} ms`}`,
+  metric: ({ name, value, total_ms: total }) =>
+    `${name} ${total == null ? value : `${Math.round(total)} ms`}`,
   state: ({ state, muted }) => `${state}${muted && state !== "muted" ? ", muted" : ""}`,
   partial: ({ text }) => text,
   utterance: ({ turnId, text, source }) => `${turnId} (${source}): ${text}`,
   speech: ({ turnId, text }) => `${turnId ?? "–"}: ${text}`,
-  heard: ({ turnId, heard, interrupted }) => `${turnId ?? "–"}${interrupted ? " interrupted" : ""}: ${heard}`,
+  heard: ({ turnId, heard, interrupted }) =>
+    `${turnId ?? "–"}${interrupted ? " interrupted" : ""}: ${heard}`,
   slot: ({ id, renderer }) => `${id}, ${renderer}`,
   error: ({ code, message }) => `${code}: ${message}`,
   ready: ({ callId, resumed }) => `${callId}${resumed ? ", taken up again" : ""}`,
@@ -43,7 +48,13 @@ export class EventLog {
     const type = message.t === "event" ? line.type : message.t;
     const own = message.t === "event" ? line.t : undefined;
     this.count += 1;
-    const entry = { n: this.count, at: own ?? at, type, message, words: WORDS[type]?.(line) ?? brief(line) };
+    const entry = {
+      n: this.count,
+      at: own ?? at,
+      type,
+      message,
+      words: WORDS[type]?.(line) ?? brief(line),
+    };
     this.entries.push(entry);
     this.types.set(type, (this.types.get(type) ?? 0) + 1);
     if (message.t === "event") this.lines.push(line);

@@ -43,22 +43,37 @@ export class Inspector {
     this.detail.setAttribute("aria-label", "The picked message");
     this.one = button("Copy", "small", () => this.copyOne());
     this.close = button("Close", "small", () => this.pick(null));
-    this.reading = make("div", "reading", make("div", "reading-head", this.one, this.close), this.detail);
+    this.reading = make(
+      "div",
+      "reading",
+      make("div", "reading-head", this.one, this.close),
+      this.detail
+    );
     this.reading.hidden = true;
     this.said = make("p", "hidden");
     this.said.setAttribute("role", "status");
-    root.append(make("div", "filters", this.type, this.text, this.pause, this.all), this.counted, this.list, this.reading, this.said);
+    root.append(
+      make("div", "filters", this.type, this.text),
+      make("div", "tally", this.counted, this.pause, this.all),
+      this.list,
+      this.reading,
+      this.said
+    );
     this.bind();
     this.types();
     this.refilter();
   }
 
   bind() {
-    for (const [control, kind] of [[this.type, "change"], [this.text, "input"]]) {
+    for (const [control, kind] of [
+      [this.type, "change"],
+      [this.text, "input"],
+    ]) {
       control.addEventListener(kind, () => this.refilter());
     }
     this.list.addEventListener("scroll", () => {
-      this.atEnd = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < ROW * 1.5;
+      this.atEnd =
+        this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < ROW * 1.5;
       this.later();
     });
     this.list.addEventListener("click", (event) => {
@@ -79,7 +94,8 @@ export class Inspector {
   add(message, at = this.now()) {
     const entry = this.log.add(message, at);
     if (!this.held) {
-      if (matches(entry, this.type.value, this.text.value.trim().toLowerCase())) this.shown.push(entry);
+      if (matches(entry, this.type.value, this.text.value.trim().toLowerCase()))
+        this.shown.push(entry);
       while (this.shown.length && this.shown[0].n <= this.log.dropped) this.shown.shift();
     }
     this.later();
@@ -112,8 +128,13 @@ export class Inspector {
     const { shown, list, space } = this;
     space.style.height = `${shown.length * ROW}px`;
     if (this.atEnd && !this.picked) list.scrollTop = list.scrollHeight;
+    if (this.fresh) this.reveal(shown.indexOf(this.picked));
+    this.fresh = false;
     const first = Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE);
-    const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / ROW) + SPARE);
+    const last = Math.min(
+      shown.length,
+      Math.ceil((list.scrollTop + list.clientHeight) / ROW) + SPARE
+    );
     const rows = [];
     for (let place = first; place < last; place += 1) rows.push(this.row(shown[place], place));
     space.replaceChildren(...rows);
@@ -133,7 +154,13 @@ export class Inspector {
 
   row(entry, place) {
     const time = make("span", "time", entry.at == null ? "" : entry.at.toFixed(2));
-    const row = make("div", "entry", time, make("span", `type type-${entry.type}`, entry.type), make("span", "gist", entry.words));
+    const row = make(
+      "div",
+      "entry",
+      time,
+      make("span", `type type-${entry.type}`, entry.type),
+      make("span", "gist", entry.words)
+    );
     row.id = `entry-${entry.n}`;
     row.dataset.place = place;
     row.style.top = `${place * ROW}px`;
@@ -166,20 +193,34 @@ export class Inspector {
     if (!shown.length) return;
     const here = this.picked ? shown.indexOf(this.picked) : shown.length;
     const page = Math.max(1, Math.floor(this.list.clientHeight / ROW) - 1);
-    const steps = { ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page, Home: -Infinity, End: Infinity };
+    const steps = {
+      ArrowUp: -1,
+      ArrowDown: 1,
+      PageUp: -page,
+      PageDown: page,
+      Home: -Infinity,
+      End: Infinity,
+    };
     const step = steps[event.key];
     if (step === undefined) return;
     event.preventDefault();
     const place = Math.max(0, Math.min(shown.length - 1, here + step));
     this.pick(shown[place]);
+  }
+
+  /** Scroll as little as it takes; the list may just have become smaller. */
+  reveal(place) {
+    const { list } = this;
     const top = place * ROW;
-    if (top < this.list.scrollTop) this.list.scrollTop = top;
-    else if (top + ROW > this.list.scrollTop + this.list.clientHeight) this.list.scrollTop = top + ROW - this.list.clientHeight;
+    if (top < list.scrollTop) list.scrollTop = top;
+    else if (top + ROW > list.scrollTop + list.clientHeight)
+      list.scrollTop = top + ROW - list.clientHeight;
   }
 
   pick(entry) {
     const closing = !entry && this.reading.contains(document.activeElement);
     this.picked = entry ?? null;
+    this.fresh = Boolean(entry); // not yet scrolled to
     this.reading.hidden = !entry;
     this.detail.textContent = entry ? JSON.stringify(entry.message, null, 2) : "";
     if (closing) this.list.focus();
@@ -187,12 +228,23 @@ export class Inspector {
   }
 
   async copyOne() {
-    if (this.picked) this.tell(await copy(JSON.stringify(this.picked.message)), "The message is on the clipboard", this.one, "Copy");
+    if (this.picked)
+      this.tell(
+        await copy(JSON.stringify(this.picked.message)),
+        "The message is on the clipboard",
+        this.one,
+        "Copy"
+      );
   }
 
   async copyAll() {
     const text = jsonl(this.shown.map(({ message }) => message));
-    this.tell(await copy(text), `${this.shown.length} messages are on the clipboard`, this.all, "Copy all");
+    this.tell(
+      await copy(text),
+      `${this.shown.length} messages are on the clipboard`,
+      this.all,
+      "Copy all"
+    );
   }
 
   tell(done, words, control, name) {

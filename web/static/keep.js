@@ -5,7 +5,17 @@ const KEY = "voxglove.conversation";
 const MOST = 500;
 const MOST_CHARS = 400_000;
 const SOON_MS = 400;
-const KINDS = new Set(["utterance", "speech", "heard", "slot", "slot_removed", "metric", "event", "settled", "picture"]);
+const KINDS = new Set([
+  "utterance",
+  "speech",
+  "heard",
+  "slot",
+  "slot_removed",
+  "metric",
+  "event",
+  "settled",
+  "picture",
+]);
 
 export class Keep {
   constructor() {

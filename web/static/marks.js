@@ -5,15 +5,51 @@ const RATE = 16000;
 /** Kind -> side it stands on, glyph, word on the canvas, words of the legend, colour. */
 export const KINDS = {
   "vad-start": { side: "in", glyph: "open", word: "voice?", says: "Voice begins", colour: "--you" },
-  "vad-confirmed": { side: "in", glyph: "dot", word: "voice", says: "Voice confirmed", colour: "--you" },
-  "vad-misfire": { side: "in", glyph: "ring", word: "no voice", says: "No voice after all", colour: "--soft" },
+  "vad-confirmed": {
+    side: "in",
+    glyph: "dot",
+    word: "voice",
+    says: "Voice confirmed",
+    colour: "--you",
+  },
+  "vad-misfire": {
+    side: "in",
+    glyph: "ring",
+    word: "no voice",
+    says: "No voice after all",
+    colour: "--soft",
+  },
   "vad-end": { side: "in", glyph: "close", word: "end", says: "Voice ends", colour: "--you" },
   turn: { side: "top", glyph: "diamond", word: "turn", says: "End of turn", colour: "--part-turn" },
-  "turn-other": { side: "top", glyph: "hollow", word: "turn", says: "Turn dropped, corrected, resumed", colour: "--part-turn" },
-  paused: { side: "out", glyph: "pause", word: "paused", says: "Barge-in: agent paused", colour: "--stop" },
-  resumed: { side: "out", glyph: "play", word: "resumed", says: "False alarm: agent resumed", colour: "--good" },
+  "turn-other": {
+    side: "top",
+    glyph: "hollow",
+    word: "turn",
+    says: "Turn dropped, corrected, resumed",
+    colour: "--part-turn",
+  },
+  paused: {
+    side: "out",
+    glyph: "pause",
+    word: "paused",
+    says: "Barge-in: agent paused",
+    colour: "--stop",
+  },
+  resumed: {
+    side: "out",
+    glyph: "play",
+    word: "resumed",
+    says: "False alarm: agent resumed",
+    colour: "--good",
+  },
   cut: { side: "out", glyph: "cross", word: "cut", says: "Barge-in: answer cut", colour: "--stop" },
-  answer: { side: "out", glyph: "note", word: "answer", says: "Answer is first heard", colour: "--agent" },
+  answer: {
+    side: "out",
+    glyph: "note",
+    word: "answer",
+    says: "Answer is first heard",
+    colour: "--agent",
+  },
 };
 
 /** The mark of a timeline line, or null: {kind, at (s), word, says, detail}. */
@@ -28,20 +64,28 @@ const MAKERS = {
     if (!KINDS[kind]) return null;
     const at = (event === "confirmed" ? t : position / RATE) || t;
     const told = t - position / RATE;
-    return mark(kind, at, KINDS[kind].word, told > 0.02 ? `noticed after ${Math.round(told * 1000)} ms` : "");
+    return mark(
+      kind,
+      at,
+      KINDS[kind].word,
+      told > 0.02 ? `noticed after ${Math.round(told * 1000)} ms` : ""
+    );
   },
   turn: ({ event, turn, reason, hold_ms: hold, p, t, text }) => {
     const kind = event === "committed" ? "turn" : "turn-other";
     const held = hold == null ? null : `held ${Math.round(hold)} ms`;
     const sure = p == null ? null : `p ${p.toFixed(2)}`;
-    const word = [`turn ${turn ?? "?"}`, event === "committed" ? null : event, hold == null ? null : `${Math.round(hold)} ms`, sure];
+    const word = [`turn ${turn ?? "?"}`, event === "committed" ? null : event, held, sure];
     const detail = [reason, held, sure, text ? `“${short(text)}”` : null];
     const made = mark(kind, t, word.filter(Boolean).join(" · "), detail.filter(Boolean).join(", "));
     made.says = `Turn ${turn ?? "?"} ${event}`;
     return made;
   },
-  interruption: ({ event, reason, t }) =>
-    KINDS[event] ? mark(event, t, `${KINDS[event].word}${event === "paused" ? "" : ` (${reason})`}`, event === "paused" ? "" : `because of ${reason.replaceAll("_", " ")}`) : null,
+  interruption: ({ event, reason, t }) => {
+    if (!KINDS[event]) return null;
+    const why = event === "paused" ? "" : `because of ${reason.replaceAll("_", " ")}`;
+    return mark(event, t, KINDS[event].word, why);
+  },
   response: ({ event, turn, t }) =>
     event === "audio" ? mark("answer", t, turn == null ? "greeting" : `answer ${turn}`, "") : null,
 };

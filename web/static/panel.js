@@ -1,4 +1,4 @@
-// The details at the side: three tabs, open or closed. Narrow windows show it as a sheet from below.
+// The details at the side: three tabs, open or closed. In narrow windows a sheet from below.
 
 import { find } from "./dom.js";
 import { remember, wish } from "./wishes.js";
@@ -21,7 +21,9 @@ export class Panel {
     const wished = this.tabs.find((tab) => tab.id === wish("tab"));
     if (wished) this.pick(wished);
     this.open(!this.narrow.matches && wish("panel", true));
-    this.narrow.addEventListener("change", () => this.open(!this.narrow.matches && wish("panel", true)));
+    this.narrow.addEventListener("change", () =>
+      this.open(!this.narrow.matches && wish("panel", true))
+    );
   }
 
   get isOpen() {
@@ -65,7 +67,12 @@ export class Panel {
   key(event, tab) {
     const here = this.tabs.indexOf(tab);
     const last = this.tabs.length - 1;
-    const next = { ArrowLeft: here ? here - 1 : last, ArrowRight: here < last ? here + 1 : 0, Home: 0, End: last }[event.key];
+    const next = {
+      ArrowLeft: here ? here - 1 : last,
+      ArrowRight: here < last ? here + 1 : 0,
+      Home: 0,
+      End: last,
+    }[event.key];
     if (next === undefined) return;
     event.preventDefault();
     this.pick(this.tabs[next]);

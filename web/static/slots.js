@@ -4,8 +4,8 @@
 import { button, make, pairs } from "./dom.js";
 
 export class Slots {
-  /** `place(card)` puts a card into the conversation; `on.send({t: "resolve" | "reject", …})` takes
-   *  what a person chose and `on.settled(id, said)` what stays of it; `hint` is where open
+  /** `place(card)` puts a card into the conversation; `on.send({t: "resolve" | "reject", …})`
+   *  takes what a person chose and `on.settled(id, said)` what stays of it; `hint` is where open
    *  questions out of sight are pointed to. */
   constructor(hint, place, on) {
     this.hint = hint;
@@ -30,13 +30,18 @@ export class Slots {
 
   show(slot) {
     const known = this.cards.get(slot.id);
-    const root = make("article", "slot");
+    const root = make("article", slot.renderer in TO_READ ? "slot to-read" : "slot");
     root.tabIndex = -1;
-    const card = { root, open: true, words: draw(slot, root, (...chosen) => this.choose(slot.id, ...chosen)) };
+    const card = {
+      root,
+      open: true,
+      words: draw(slot, root, (...chosen) => this.choose(slot.id, ...chosen)),
+    };
     root.setAttribute("aria-label", `The agent shows: ${card.words}`);
     if (known?.open || known?.root.isConnected) known.root.replaceWith(root);
     else this.place(root);
     this.cards.set(slot.id, card);
+    if (slot.renderer in TO_READ) return; // nobody waits for it
     this.watch.observe(root);
   }
 
@@ -77,7 +82,10 @@ export class Slots {
     const [first] = this.unseen;
     this.hint.replaceChildren();
     if (!first) return;
-    const words = this.unseen.size === 1 ? "A question is open above" : `${this.unseen.size} questions are open above`;
+    const words =
+      this.unseen.size === 1
+        ? "A question is open above"
+        : `${this.unseen.size} questions are open above`;
     this.hint.append(
       button(words, "choice", () => {
         first.scrollIntoView({ block: "center" });
@@ -89,11 +97,13 @@ export class Slots {
 
 /** Fills `card`, returns its title. `choose(message, said)`. */
 function draw(slot, card, choose) {
-  const props = typeof slot.input === "object" && slot.input !== null ? slot.input : { text: slot.input ?? "" };
+  const props =
+    typeof slot.input === "object" && slot.input !== null ? slot.input : { text: slot.input ?? "" };
   return (RENDERERS[slot.renderer] ?? generic)(card, props, choose);
 }
 
-const RENDERERS = { permission_request: permission, show_info_card: info };
+const TO_READ = { show_info_card: info };
+const RENDERERS = { permission_request: permission, ...TO_READ };
 
 function permission(card, input, choose) {
   const title = `May the agent use ${String(input.toolName ?? "a tool").replaceAll("_", " ")}?`;
@@ -123,7 +133,9 @@ function heading(card, props) {
 /** Something to read; nobody waits for an answer. */
 function info(card, props, choose) {
   const title = heading(card, props);
-  card.append(choices([button("Got it", "choice", () => choose({ t: "resolve", value: true }, "Read"))]));
+  card.append(
+    choices([button("Got it", "choice", () => choose({ t: "resolve", value: true }, "Read"))])
+  );
   return title;
 }
 
@@ -132,13 +144,17 @@ function generic(card, props, choose) {
   const options = props.options ?? props.choices ?? [];
   const buttons = (Array.isArray(options) ? options : []).map((option, index) => {
     const isObject = typeof option === "object" && option !== null;
-    const label = isObject ? option.label ?? option.name ?? option.id : option;
-    const value = isObject ? option.value ?? option.id ?? label : option;
+    const label = isObject ? (option.label ?? option.name ?? option.id) : option;
+    const value = isObject ? (option.value ?? option.id ?? label) : option;
     const said = `You answered: ${label}`;
-    return button(label, index ? "choice" : "choice main", () => choose({ t: "resolve", value }, said));
+    return button(label, index ? "choice" : "choice main", () =>
+      choose({ t: "resolve", value }, said)
+    );
   });
   if (!buttons.length) {
-    buttons.push(button("OK", "choice main", () => choose({ t: "resolve", value: true }, "You said OK")));
+    buttons.push(
+      button("OK", "choice main", () => choose({ t: "resolve", value: true }, "You said OK"))
+    );
   }
   const dismiss = { t: "reject", reason: "dismissed" };
   buttons.push(button("Dismiss", "choice", () => choose(dismiss, "You dismissed it")));

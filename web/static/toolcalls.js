@@ -1,4 +1,4 @@
-// Tool calls as chips in the conversation: name, what became of it, how long; open it for the input.
+// Tool calls as chips in the conversation: name, what became of it, how long; inside, the input.
 
 import { make, pairs } from "./dom.js";
 
@@ -18,10 +18,11 @@ export class ToolCalls {
 
   tool({ event, id, name, input, status, duration_ms: duration }) {
     const chip = this.chips.get(id) ?? this.make(id, name);
-    const state = event === "started" ? "started" : status ?? "success";
+    const state = event === "started" ? "started" : (status ?? "success");
     chip.root.className = `did ${state}`;
     chip.sign.textContent = SIGNS[state] ?? "?";
-    chip.what.textContent = (WORDS[state] ?? state) + (duration == null ? "" : ` in ${spent(duration)}`);
+    chip.what.textContent =
+      (WORDS[state] ?? state) + (duration == null ? "" : ` in ${spent(duration)}`);
     if (input !== undefined && input !== null) chip.inside.replaceChildren(shown(input));
   }
 

@@ -38,7 +38,8 @@ export class Transcript {
     if (!this.partial) {
       this.partial = this.bubble("user");
       this.partial.root.classList.add("partial");
-      this.partial.root.setAttribute("aria-live", "off"); // growing words would be read again and again
+      // Growing words would be read again and again.
+      this.partial.root.setAttribute("aria-live", "off");
     }
     this.partial.words.textContent = text;
     this.scroll();
@@ -92,7 +93,8 @@ export class Transcript {
     const { speaking } = this;
     if (!speaking?.text) return;
     const last = speaking.parts.at(-1);
-    if (speaking.text.length > last.from) speaking.parts.push({ bubble: null, from: speaking.text.length });
+    if (speaking.text.length > last.from)
+      speaking.parts.push({ bubble: null, from: speaking.text.length });
   }
 
   write(agent) {
@@ -132,7 +134,9 @@ export class Transcript {
   latency({ turn, total_ms: total, parts = [] }) {
     const bubble = this.agents.get(turn)?.parts[0].bubble;
     if (!bubble || total == null) return;
-    const made = button(`answered in ${(total / 1000).toFixed(2)} s`, "", () => this.onLatency(turn));
+    const made = button(`answered in ${(total / 1000).toFixed(2)} s`, "", () =>
+      this.onLatency(turn)
+    );
     made.title = parts.map(({ name, ms }) => `${name} ${Math.round(ms)} ms`).join(" · ");
     bubble.note.prepend(make("span", "", made));
     this.scroll();

@@ -26,7 +26,11 @@ export class Waterfall {
     this.words = new Map(); // turn -> what the caller said
     this.cards = new Map();
     this.summary = make("div", "medians");
-    this.list = make("div", "falls", make("p", "empty", "Each answer shows here how long you waited for it, and on what."));
+    this.list = make(
+      "div",
+      "falls",
+      make("p", "empty", "Each answer shows here how long you waited for it, and on what.")
+    );
     this.root.replaceChildren(this.summary, this.list);
   }
 
@@ -61,14 +65,29 @@ export class Waterfall {
 
   medians() {
     const names = Object.keys(PARTS).filter((name) => this.turns.some((one) => part(one, name)));
-    const values = names.map((name) => ({ name, ms: median(this.turns.map((one) => part(one, name)?.ms ?? 0)) }));
+    const values = names.map((name) => ({
+      name,
+      ms: median(this.turns.map((one) => part(one, name)?.ms ?? 0)),
+    }));
     const total = median(this.turns.map((one) => one.total_ms));
     const count = this.turns.length === 1 ? "1 answer" : `${this.turns.length} answers`;
     const list = make("dl", "median-list");
-    for (const { name, ms } of values) list.append(make("dt", "", swatch(name), label(name)), make("dd", "", `${Math.round(ms)} ms`));
+    for (const { name, ms } of values)
+      list.append(
+        make("dt", "", swatch(name), label(name)),
+        make("dd", "", `${Math.round(ms)} ms`)
+      );
     this.summary.replaceChildren(
-      make("p", "median-total", make("strong", "", `${Math.round(total)} ms`), ` median of ${count}`),
-      bar(values, values.reduce((sum, { ms }) => sum + ms, 0)),
+      make(
+        "p",
+        "median-total",
+        make("strong", "", `${Math.round(total)} ms`),
+        ` median of ${count}`
+      ),
+      bar(
+        values,
+        values.reduce((sum, { ms }) => sum + ms, 0)
+      ),
       list
     );
   }
@@ -77,15 +96,30 @@ export class Waterfall {
     const { turn, total_ms: total, parts } = metric;
     const sum = parts.reduce((all, { ms }) => all + ms, 0);
     const said = this.words.get(turn);
-    const title = make("span", "fall-title", make("b", "", turn == null ? "Greeting" : `Turn ${turn}`), said ? ` ${said}` : "");
-    const head = make("span", "fall-head", title, make("span", "fall-total", `${Math.round(total)} ms`));
-    const card = make("details", "fall", make("summary", "", head, bar(parts, Math.max(sum, total))));
+    const title = make(
+      "span",
+      "fall-title",
+      make("b", "", turn == null ? "Greeting" : `Turn ${turn}`),
+      said ? ` ${said}` : ""
+    );
+    const head = make(
+      "span",
+      "fall-head",
+      title,
+      make("span", "fall-total", `${Math.round(total)} ms`)
+    );
+    const card = make(
+      "details",
+      "fall",
+      make("summary", "", head, bar(parts, Math.max(sum, total)))
+    );
     card.open = true;
     card.dataset.turn = turn;
     card.append(rows(parts, Math.max(sum, total)));
     const off = sum - total;
     if (Math.abs(off) > TOLERANCE_MS) {
-      card.append(make("p", "mismatch", `⚠ The parts sum to ${Math.round(sum)} ms, ${Math.abs(Math.round(off))} ms ${off > 0 ? "more" : "less"} than the total.`));
+      const far = `${Math.abs(Math.round(off))} ms ${off > 0 ? "more" : "less"} than the total`;
+      card.append(make("p", "mismatch", `⚠ The parts sum to ${Math.round(sum)} ms, ${far}.`));
     }
     return card;
   }
@@ -95,7 +129,11 @@ function bar(parts, total) {
   const made = make("span", "bar-parts");
   made.setAttribute("aria-hidden", "true");
   for (const { name, ms } of parts) {
-    const piece = make("span", `piece part-${name}`, ms / total > 0.13 ? String(Math.round(ms)) : "");
+    const piece = make(
+      "span",
+      `piece part-${name}`,
+      ms / total > 0.13 ? String(Math.round(ms)) : ""
+    );
     piece.style.flexGrow = String(Math.max(0, ms));
     piece.title = `${label(name)} ${Math.round(ms)} ms`;
     made.append(piece);
@@ -105,7 +143,11 @@ function bar(parts, total) {
 
 /** A table whose bars begin where the one above ends. */
 function rows(parts, total) {
-  const head = make("tr", "", ...["Part", "Wait", "ms", "Setting"].map((words) => cell("th", words)));
+  const head = make(
+    "tr",
+    "",
+    ...["Part", "Wait", "ms", "Setting"].map((words) => cell("th", words))
+  );
   const body = make("tbody", "");
   let before = 0;
   for (const { name, ms, setting } of parts) {
@@ -116,11 +158,27 @@ function rows(parts, total) {
     wait.setAttribute("aria-hidden", "true");
     const called = cell("th", label(name), "row");
     called.title = PARTS[name] ?? "";
-    body.append(make("tr", "", called, wait, make("td", "ms", String(Math.round(ms))), make("td", "", make("code", "", setting))));
+    body.append(
+      make(
+        "tr",
+        "",
+        called,
+        wait,
+        make("td", "ms", String(Math.round(ms))),
+        make("td", "", make("code", "", setting))
+      )
+    );
     before += ms;
   }
   const table = make("table", "rows", make("thead", "hidden", head), body);
-  const sum = make("tr", "sum", cell("th", "sum", "row"), make("td", "wait"), make("td", "ms", String(Math.round(before))), make("td", "", ""));
+  const sum = make(
+    "tr",
+    "sum",
+    cell("th", "sum", "row"),
+    make("td", "wait"),
+    make("td", "ms", String(Math.round(before))),
+    make("td", "", "")
+  );
   table.append(make("tfoot", "", sum));
   return table;
 }

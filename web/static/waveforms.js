@@ -119,7 +119,9 @@ export class Waveforms {
   key(event) {
     const { marks } = this.track;
     const here = this.picked ? marks.indexOf(this.picked) : marks.length;
-    const next = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: marks.length - 1 }[event.key];
+    const next = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: marks.length - 1 }[
+      event.key
+    ];
     if (next === undefined || !marks.length) return;
     event.preventDefault();
     this.pick(marks[Math.max(0, Math.min(marks.length - 1, next))]);

@@ -20,7 +20,19 @@ export class WavePaint {
 
   /** Theme or size changed. */
   refresh() {
-    const names = ["--ink", "--soft", "--edge", "--card", "--sunk", "--you", "--agent", "--stop", "--good", "--part-turn", "--accent"];
+    const names = [
+      "--ink",
+      "--soft",
+      "--edge",
+      "--card",
+      "--sunk",
+      "--you",
+      "--agent",
+      "--stop",
+      "--good",
+      "--part-turn",
+      "--accent",
+    ];
     this.colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const ratio = window.devicePixelRatio || 1;
@@ -54,7 +66,14 @@ export class WavePaint {
     this.lane(track, "in", from, end, lanes.in, half / 2 - 6, this.colours["--you"]);
     this.lane(track, "out", from, end, lanes.out, half / 2 - 6, this.colours["--agent"]);
     this.names(lanes, half);
-    this.marks(track.marks, x, from, end, { top: TOP / 2 + 1, in: lanes.in - half / 2 + 8, out: lanes.out + half / 2 - 8 }, picked);
+    this.marks(
+      track.marks,
+      x,
+      from,
+      end,
+      { top: TOP / 2 + 1, in: lanes.in - half / 2 + 8, out: lanes.out + half / 2 - 8 },
+      picked
+    );
   }
 
   axis(x, from, end, lanes) {
@@ -71,7 +90,8 @@ export class WavePaint {
       const words = `${Math.floor(at / 60)}:${String(at % 60).padStart(2, "0")}`;
       if (place > 14 && place < size.width - 14) pen.fillText(words, place, size.height - 4);
     }
-    for (const lane of Object.values(lanes)) line(pen, 0, Math.round(lane) + 0.5, size.width, Math.round(lane) + 0.5);
+    for (const lane of Object.values(lanes))
+      line(pen, 0, Math.round(lane) + 0.5, size.width, Math.round(lane) + 0.5);
   }
 
   spans(spans, x, top, height, name, hatched, end) {
@@ -114,8 +134,11 @@ export class WavePaint {
     const { pen, colours } = this;
     pen.textAlign = "left";
     pen.font = "600 11px system-ui, sans-serif";
-    for (const [lane, words, name] of [["in", "You", "--you"], ["out", "Agent", "--agent"]]) {
-      const y = lanes[lane] - half / 2 + 14;
+    for (const [lane, words, name] of [
+      ["in", "You", "--you"],
+      ["out", "Agent", "--agent"],
+    ]) {
+      const y = lanes[lane] + (lane === "in" ? half / 2 - 7 : 14 - half / 2); // clear of the marks
       pen.fillStyle = colours["--card"];
       pen.globalAlpha = 0.85;
       pen.fillRect(6, y - 11, pen.measureText(words).width + 10, 15);
@@ -126,50 +149,60 @@ export class WavePaint {
     pen.font = FONT;
   }
 
-  /** Newest first: where two words would overlap, the newer one is written. */
   marks(marks, x, from, end, rows, picked) {
     this.spots = [];
-    const free = { top: Infinity, in: Infinity, out: Infinity };
-    this.pen.textAlign = "left";
-    for (let n = marks.length - 1; n >= 0; n -= 1) {
-      const mark = marks[n];
-      if (mark.at > end + 0.5) continue;
-      if (mark.at < from - 3) break;
-      const place = x(mark.at);
-      this.spots.push({ x: place, mark });
-      this.mark(mark, place, rows, free, mark === picked);
+    const inRow = { top: [], in: [], out: [] };
+    for (let n = marks.length - 1; n >= 0 && marks[n].at > from - 3; n -= 1) {
+      if (marks[n].at > end + 0.5) continue;
+      const spot = { x: x(marks[n].at), mark: marks[n] };
+      this.spots.push(spot);
+      inRow[KINDS[spot.mark.kind].side].unshift(spot);
     }
+    this.pen.textAlign = "left";
+    for (const [row, spots] of Object.entries(inRow)) this.row(spots, rows[row], picked);
   }
 
-  mark(mark, place, rows, free, picked) {
+  /** Words stand right of their glyph, else left of it, else nowhere: the tip has them. */
+  row(spots, y, picked) {
+    let taken = -Infinity;
+    spots.forEach(({ x, mark }, n) => {
+      const width = this.pen.measureText(mark.word).width;
+      const next = spots[n + 1]?.x ?? Infinity;
+      this.glyph(mark, x, y, mark === picked);
+      if (x + 14 + width < next - 6) this.word(mark.word, x + 8, y, width);
+      else if (x - 10 - width > taken) this.word(mark.word, x - 8 - width, y, width);
+      taken = x + (x + 14 + width < next - 6 ? 14 + width : 8);
+    });
+  }
+
+  glyph({ kind }, x, y, picked) {
     const { pen, colours } = this;
-    const { side, glyph, colour: name } = KINDS[mark.kind];
-    const y = rows[side];
-    pen.strokeStyle = pen.fillStyle = colours[name];
+    const { side, glyph, colour: name } = KINDS[kind];
+    pen.strokeStyle = colours[name];
     if (side !== "in" || picked) {
       pen.globalAlpha = picked ? 1 : 0.6;
       pen.lineWidth = picked ? 2 : 1;
       pen.setLineDash(picked ? [] : [3, 3]);
-      line(pen, place, TOP, place, this.size.height - FOOT);
+      line(pen, x, TOP, x, this.size.height - FOOT);
       pen.setLineDash([]);
       pen.globalAlpha = 1;
     }
     pen.fillStyle = colours["--card"];
-    pen.fillRect(place - 5, y - 6, 10, 12);
+    pen.fillRect(x - 5, y - 6, 10, 12);
     pen.fillStyle = colours[name];
-    drawGlyph(pen, glyph, place, y);
-    const width = pen.measureText(mark.word).width;
-    if (place + 8 + width < free[side] - 8) {
-      pen.fillStyle = colours["--card"];
-      pen.globalAlpha = 0.8;
-      pen.fillRect(place + 6, y - 7, width + 4, 14);
-      pen.globalAlpha = 1;
-      pen.fillStyle = colours["--ink"];
-      pen.textBaseline = "middle";
-      pen.fillText(mark.word, place + 8, y + 0.5);
-      pen.textBaseline = "alphabetic";
-    }
-    free[side] = place;
+    drawGlyph(pen, glyph, x, y);
+  }
+
+  word(word, x, y, width) {
+    const { pen, colours } = this;
+    pen.fillStyle = colours["--card"];
+    pen.globalAlpha = 0.8;
+    pen.fillRect(x - 2, y - 7, width + 4, 14);
+    pen.globalAlpha = 1;
+    pen.fillStyle = colours["--ink"];
+    pen.textBaseline = "middle";
+    pen.fillText(word, x, y + 0.5);
+    pen.textBaseline = "alphabetic";
   }
 }
 
