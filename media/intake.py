@@ -8,7 +8,7 @@ told the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .errors import MediaValueError
@@ -21,12 +21,16 @@ from .resample import Resampler
 FILL_AFTER_MS = 60
 """A hole this long is filled (DESIGN 2)."""
 
-AHEAD_MS = 100
-"""How far delivered audio may run ahead of the clock before what was filled is shed. As far
+AHEAD_MS = 160
+"""How far delivered audio may run ahead of the clock before what was filled is shed: such a lead
+is what the next late burst is bridged with (docs/webrtc.md has the choice and its table). As far
 behind or ahead, the sender's clock is taken to be the slower or faster one, and followed."""
 
 SLEW = 0.002
 """How fast a sender's clock is followed: 2,000 ppm, ten times what sound cards are off by."""
+
+FLOOR_RISE = 0.01
+"""How fast the least lag seen is forgotten: jitter hardly moves it, a slow sender's clock does."""
 
 FORGIVE_MS = 5_000
 """A stream that has flowed this long after a hole has nothing late in it any more."""
@@ -38,6 +42,8 @@ class IntakeStatistics:
 
     filled: int = 0
     shed: int = 0
+    skew_ms: float = 0.0
+    """How far the sender's clock was followed: positive where it is the faster one."""
 
 
 class Intake:
@@ -55,6 +61,8 @@ class Intake:
         self._filled_at = 0.0
         self._debt = 0
         """Samples of silence whose sound may still come late."""
+        self._behind = 0.0
+        """Samples that even the promptest sound lies behind the clock: the sender's is slower."""
 
     @property
     def at(self) -> int:
@@ -68,6 +76,7 @@ class Intake:
         self._gapless = gapless
         self._last = now
         self._debt = 0
+        self._behind = 0.0
         if self._started is None:
             self._started = now
 
@@ -75,7 +84,7 @@ class Intake:
         """No carrier: time goes on in silence."""
         self._gapless = False
 
-    def take(self, frame: AudioFrame, now: float) -> Iterator[AudioFrame]:
+    def take(self, frame: AudioFrame, now: float) -> Sequence[AudioFrame]:
         """The frames that `frame` (any length, the carrier's rate, any channels) completes.
 
         Raises MediaValueError, and time goes on, when its rate is not the carrier's.
@@ -88,10 +97,10 @@ class Intake:
                 f"deliver the {self._resampler.src} Hz of the carrier's info.input",
             )
         if self._shed(frame.samples * self.format.rate // self._resampler.src, now):
-            return
-        for done in self._framer.feed(self._resampler.feed(downmix(frame.array()))):
-            yield AudioFrame(done.pcm, done.format, done.at, frame.source)
+            return ()
+        frames = self._framed(frame)
         self._follow(frame.samples / frame.format.rate, now)
+        return frames
 
     def gap(self, samples: int, now: float) -> Iterator[AudioFrame]:
         """The carrier says that `samples` (its rate) are lost: silence of that length, but for
@@ -108,16 +117,31 @@ class Intake:
         return None if self._gapless or self._started is None else self._last + FILL_AFTER_MS / 1000
 
     def fill(self, now: float) -> Iterator[AudioFrame]:
-        """Silence up to the clock, if the stream is broken at `now`."""
+        """Silence for as long as the stream has been broken at `now`, if it has.
+
+        It ends at the clock, or behind it by what a slow sender's stream was before: a hole is
+        never made longer by what its clock has lost over the call.
+        """
         due = self.fill_due()
         # A timer may fire a hair before the time it was set to.
         if due is None or now < due - 0.001:
             return
-        while self.at + self._frame <= self._clock(now):
+        behind = int(self._behind) // self._frame * self._frame
+        while self.at + self._frame <= self._clock(now) - behind:
             self._debt += self._frame
             self._filled_at = now
             self.statistics.filled += self._frame
             yield from self._framer.feed(silence(self._frame, self.format).pcm)
+
+    def _framed(self, frame: AudioFrame) -> Sequence[AudioFrame]:
+        same = frame.format is self.format or frame.format == self.format
+        if same and self._framer.fits(frame.pcm):
+            # What a browser or a carrier of 16 kHz sends, all day long: the bytes stay as they are.
+            return (self._framer.whole(frame.pcm, frame.source),)
+        frames = self._framer.feed(self._resampler.feed(downmix(frame.array())))
+        if frame.source is None:
+            return frames
+        return [AudioFrame(done.pcm, done.format, done.at, frame.source) for done in frames]
 
     def _clock(self, now: float) -> int:
         started = now if self._started is None else self._started
@@ -127,8 +151,9 @@ class Intake:
         """Whether this delivery is late sound whose place silence already took."""
         if now - self._filled_at > FORGIVE_MS / 1000:
             self._debt = 0
-        ahead = self.at + samples - self._clock(now)
-        if self._gapless or self._debt < samples or ahead <= self.format.samples(AHEAD_MS):
+        if self._gapless or self._debt < samples:
+            return False
+        if self.at + samples - self._clock(now) <= self.format.samples(AHEAD_MS):
             return False
         self._debt -= samples
         self.statistics.shed += samples
@@ -138,7 +163,10 @@ class Intake:
         """Move the clock towards a sender that is steadily faster or slower than ours."""
         if self._started is None:
             return
-        ahead = self.format.ms(self.at - self._clock(now))
-        if abs(ahead) > AHEAD_MS:
-            step = seconds * SLEW
-            self._started += -step if ahead > 0 else step
+        ahead, bound = self.at - self._clock(now), self.format.samples(AHEAD_MS)
+        least = min(-ahead, self._behind + seconds * FLOOR_RISE * self.format.rate)
+        self._behind = min(max(0.0, least), bound)
+        if abs(ahead) > bound:
+            step = seconds * SLEW if ahead > 0 else -seconds * SLEW
+            self._started -= step
+            self.statistics.skew_ms += 1000 * step
