@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from .brain import Brain, Command
 from .errors import TransportError
@@ -50,6 +51,8 @@ from .transport import (
 __all__ = ["Call", "CallPolicy", "Sink"]
 
 log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -219,7 +222,7 @@ class Call:
     async def _read(self, transport: CallTransport) -> None:
         try:
             async for item in transport.receive():
-                self._guard(lambda item=item: self._take(item))  # type: ignore[misc]
+                self._guard(self._take, item)
             error = TransportError("the carrier ended without a hang-up")
         except TransportError as failure:
             error = failure
@@ -239,7 +242,7 @@ class Call:
             # Woken late, the loop was held: what it held up is about to be delivered, so a hole
             # is not one until the next look.
             if loop.time() - wake < step:
-                self._guard(lambda: self._fill(loop.time()))
+                self._guard(self._fill, loop.time())
             self._check_limits(loop.time())
 
     def _begin(self, transport: CallTransport) -> None:
@@ -304,12 +307,12 @@ class Call:
             self._line.tick(self._timeline(frame.end))
             if self._tape is not None:
                 self._tape.caller(frame)
-            self._guard(lambda frame=frame: self.brain.hear(frame))  # type: ignore[misc]
+            self._guard(self.brain.hear, frame)
 
-    def _guard(self, step: Callable[[], None]) -> None:
+    def _guard(self, step: Callable[[_T], None], what: _T) -> None:
         """A bad frame or signal never ends a call: it is told once in 50, a second of frames."""
         try:
-            step()
+            step(what)
         except Exception as error:
             self._life.refused += 1
             if self._life.refused % 50 == 1:
@@ -331,7 +334,7 @@ class Call:
 
     def _line_state(self, state: LineState) -> None:
         self.emit(LineEvent(state=state))
-        self._guard(lambda: self.brain.signal(LineChanged(state)))
+        self._guard(self.brain.signal, LineChanged(state))
 
     def _recording_failed(self, error: Exception) -> None:
         log.error("recording given up", extra={"call_id": self.info.call_id, "why": str(error)})

@@ -8,6 +8,7 @@ work of one verdict is bounded by its window.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from .errors import MediaValueError
 from .pcm import Samples
 
 RATE = 16_000
+_NOTHING = np.zeros(0, np.int16)
 _HOP, _WINDOW = 160, 320
 _EDGES_HZ = (
     *(200, 300, 400, 510, 630, 770, 920, 1_080),
@@ -76,15 +78,24 @@ class EchoGuard:
     ) -> None:
         self.config = config or EchoConfig()
         self._reference = reference
-        self._near = np.zeros(0, np.int16)
-        """The last `window_ms` of the caller's side."""
+        self._keep = self.config.window_ms * RATE // 1000
+        self._near: deque[Samples] = deque()
+        """At least the last `window_ms` of the caller's side, in the pieces that came."""
+        self._held = 0
         self._end = 0
 
     def hear(self, at: int, samples: Samples) -> None:
-        """Remember the caller's side. Where `at` does not continue, what came before is dropped."""
-        held = self._near if at == self._end else self._near[:0]
-        keep = self.config.window_ms * RATE // 1000
-        self._near = np.concatenate((held, samples))[-keep:]
+        """Remember the caller's side. Where `at` does not continue, what came before is dropped.
+
+        Keeps `samples` themselves, not a copy: they are not to be changed afterwards.
+        """
+        if at != self._end:
+            self._near.clear()
+            self._held = 0
+        self._near.append(samples)
+        self._held += len(samples)
+        while self._held - len(self._near[0]) >= self._keep:
+            self._held -= len(self._near.popleft())
         self._end = at + len(samples)
 
     def verdict(self, start: int) -> EchoVerdict:
@@ -92,7 +103,8 @@ class EchoGuard:
 
         With less than 96 ms to look at, or silence at the far end, it is not.
         """
-        near = self._near[max(0, len(self._near) - max(0, self._end - start)) :]
+        near = np.concatenate((_NOTHING, *self._near))[-self._keep :]
+        near = near[max(0, len(near) - max(0, self._end - start)) :]
         if len(near) < _SHORT_MS * RATE // 1000:
             return EchoVerdict(False)
         lags = self.config.max_lag_ms * RATE // 1000

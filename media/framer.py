@@ -47,11 +47,23 @@ class Framer:
 
     def feed(self, chunk: bytes | Samples) -> list[AudioFrame]:
         """The frames that `chunk` completes, in order; may be none or many."""
+        if isinstance(chunk, bytes) and self.fits(chunk):
+            return [self.whole(chunk)]
         self._carry += chunk if isinstance(chunk, bytes) else pcm_of(chunk)
         whole = len(self._carry) // self._bytes
         frames = [self._frame(index * self._bytes, self._bytes) for index in range(whole)]
         del self._carry[: whole * self._bytes]
         return frames
+
+    def fits(self, pcm: bytes) -> bool:
+        """Whether `pcm` is the next frame as it stands: nothing waits, and its length is right."""
+        return not self._carry and len(pcm) == self._bytes
+
+    def whole(self, pcm: bytes, source: str | None = None) -> AudioFrame:
+        """`pcm` as the next frame, of `source` if that is known. Only where it `fits`."""
+        frame = AudioFrame(pcm, self.format, self._at, self.source if source is None else source)
+        self._at += self.samples
+        return frame
 
     def flush(self) -> AudioFrame | None:
         """The last, shorter frame, or None; a torn final sample is dropped with the stream."""

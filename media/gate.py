@@ -56,15 +56,18 @@ class SpeechGate:
         return sum(len(samples) for _, samples in self._kept)
 
     def feed(self, at: int, samples: Samples) -> list[Chunk]:
-        """What may be forwarded now, in order. Samples fed before are cut off, never repeated."""
-        repeated = max(0, self._heard - at)
-        at, samples = at + repeated, samples[repeated:]
+        """What may be forwarded now, in order. Samples fed before are cut off, never repeated.
+
+        Keeps `samples` themselves, not a copy: they are not to be changed afterwards.
+        """
+        if at < self._heard:
+            at, samples = self._heard, samples[self._heard - at :]
         if not len(samples):
             return []
         self._heard = at + len(samples)
         if self._state == "open":
             return [(at, samples)]
-        self._kept.append((at, samples.copy()))
+        self._kept.append((at, samples))
         if self._state == "closed":
             self._trim(self._heard - self._preroll - self._lag)
         elif self._heard - self._pending_since >= self._max_pending:

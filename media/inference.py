@@ -326,13 +326,20 @@ class OnnxSession(Protocol):
 
 
 @lru_cache(maxsize=16)
-def onnx_session(path: Path, *, intra_threads: int = 1, arena: bool = True) -> OnnxSession:
+def onnx_session(
+    path: Path,
+    *,
+    intra_threads: int = 1,
+    arena: bool = True,
+    dimensions: tuple[tuple[str, int], ...] = (),
+) -> OnnxSession:
     """The process's session for the model at `path`, loaded once, CPU only.
 
     One thread and no spinning: idle onnxruntime pools would otherwise burn the cores the calls
     need. Without `arena` the memory of a large input is given back after its run, for some 10 %
-    more time: right for a model whose inputs differ widely in length. Raises ModelUnusable, and
-    ImportError where onnxruntime is not installed.
+    more time: right for a model whose inputs differ widely in length. `dimensions` fixes free
+    ones by their name: what depends on them alone is computed once, here. Raises ModelUnusable,
+    and ImportError where onnxruntime is not installed.
     """
     # onnxruntime opens a usage-event store in the user's home as it is imported, unless told not
     # to before: a call's server reports to nobody.
@@ -346,6 +353,8 @@ def onnx_session(path: Path, *, intra_threads: int = 1, arena: bool = True) -> O
     options.log_severity_level = 3
     options.enable_cpu_mem_arena = arena
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    for name, size in dimensions:
+        options.add_free_dimension_override_by_name(name, size)
     try:
         session: OnnxSession = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"]

@@ -181,6 +181,11 @@ class Line:
         return self._out if self._carrier is None else self._carrier.out()
 
     @property
+    def paused(self) -> bool:
+        """Whether `pause` holds the sound back."""
+        return self._flow.stopped("paused")
+
+    @property
     def unplayed(self) -> bool:
         """Whether sound was taken that nobody heard yet."""
         carrier = self._carrier
@@ -350,6 +355,9 @@ class Line:
 
     def _advance(self, carrier: Carrier) -> None:
         """Note what was played since the last look: heard counts, progress, the far end."""
+        segments = self._segments.all()
+        if not segments and carrier.playback.finished:
+            return
         position = carrier.playback.advanced
         parts = carrier.playback.advance(carrier.transport.played())
         for part in parts:
@@ -360,8 +368,9 @@ class Line:
                 self._end(segment, carrier.out(position + part.samples))
             position += part.samples
         self._far.played(parts)
-        for segment in self._segments.all():
-            self._end(segment, carrier.out(carrier.playback.advanced))
+        for segment in segments:
+            if segment.complete and self._segments.find(segment.key) is segment:
+                self._end(segment, carrier.out(carrier.playback.advanced))
 
     def _start(self, segment: Segment, out: int) -> None:
         if not segment.started:

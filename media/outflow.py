@@ -82,6 +82,8 @@ async def _park(where: list[asyncio.Future[None]]) -> None:
 
 
 def _wake(where: list[asyncio.Future[None]]) -> None:
+    if not where:
+        return
     waiting, where[:] = where[:], []
     for future in waiting:
         if not future.done():

@@ -98,6 +98,11 @@ class Playback:
         return self._advanced
 
     @property
+    def finished(self) -> bool:
+        """Whether `advance` has told all that was sent: it has nothing more to tell."""
+        return self._advanced >= self._live.end
+
+    @property
     def fresh(self) -> bool:
         """Whether nothing was sent since the last stop (or at all)."""
         return not self._live.sent

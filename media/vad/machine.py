@@ -7,7 +7,6 @@ Pure: counts frames, reads no clock, does no I/O. Owned by the detector that fee
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,24 +57,35 @@ class Slicer:
     """Cuts chunks of any length into the detector's frames, each with its position."""
 
     def __init__(self) -> None:
-        self._carry = np.zeros(0, np.int16)
+        self._carry = np.zeros(FRAME, np.int16)
+        self._held = 0
+        """Samples in `_carry`."""
         self._next: int | None = None
 
-    def feed(self, samples: Samples, at: int) -> Iterator[tuple[int, Samples]]:
+    def feed(self, samples: Samples, at: int) -> list[tuple[int, Samples]]:
         """(position, 512 samples) for each frame that is whole now."""
-        if self._next is not None and at != self._next:
-            self._carry = self._carry[:0]
-        first = at - len(self._carry)
-        held = np.concatenate((self._carry, samples)) if len(self._carry) else samples
-        whole = len(held) // FRAME * FRAME
-        self._carry = held[whole:].copy()
-        self._next = at + len(samples)
-        for offset in range(0, whole, FRAME):
-            yield first + offset, held[offset : offset + FRAME]
+        if at != self._next:
+            self._held = 0
+        held, count = self._held, len(samples)
+        self._next = at + count
+        if held + count < FRAME:
+            self._carry[held : held + count] = samples
+            self._held = held + count
+            return []
+        frames: list[tuple[int, Samples]] = []
+        used = FRAME - held if held else 0
+        if used:
+            frames.append((at - held, np.concatenate((self._carry[:held], samples[:used]))))
+        while count - used >= FRAME:
+            frames.append((at + used, samples[used : used + FRAME]))
+            used += FRAME
+        self._held = count - used
+        self._carry[: count - used] = samples[used:]
+        return frames
 
     def reset(self) -> None:
         """Drop the samples that wait for a whole frame."""
-        self._carry = self._carry[:0]
+        self._held = 0
         self._next = None
 
 

@@ -272,10 +272,12 @@ class BrokenClock(HandCarrier):
 
 
 async def test_a_carrier_whose_clock_raises_in_a_hole_ends_no_call() -> None:
-    carrier = BrokenClock()
-    async with calling(ScriptedBrain(), carrier) as watched:
+    carrier, brain = BrokenClock(), ScriptedBrain()
+    async with calling(brain, carrier) as watched:
         carrier.give(frame(speech(0.02)))
         await asyncio.sleep(0.1)
+        assert brain.line is not None
+        await brain.line.play(1, frame(speech(0.02)))
         carrier.broken = True
         await asyncio.sleep(1)
         carrier.broken = False
