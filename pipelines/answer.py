@@ -12,6 +12,7 @@ from typing import assert_never
 from ..media.turns import bargein
 from .state import Queued, Reply, Step, samples
 from .vocabulary import (
+    Acknowledge,
     Answered,
     AskStt,
     Complete,
@@ -37,6 +38,14 @@ FLOOR = ("thinking", "speaking", "paused")
 def has_floor(step: Step) -> bool:
     """Whether a voice now would interrupt an answer."""
     return step.state.agent in FLOOR
+
+
+def is_unheard(step: Step) -> bool:
+    """Whether nothing of the answer itself was heard yet: a voice without words only holds it
+    back (field fault 3)."""
+    reply = step.state.reply
+    held_back = reply is not None and (reply.withheld or reply.aside)
+    return held_back or step.state.agent == "thinking"
 
 
 def start_reply(
@@ -98,8 +107,16 @@ def cut_reply(step: Step, reason: str, *, tools: bool) -> None:
 def on_sounded(step: Step, event: Sounded) -> None:
     """The person hears the answer."""
     reply, agent = step.state.reply, step.state.agent
-    if reply is None or reply.gen != event.gen or agent not in ("thinking", "narrating"):
+    if reply is None or reply.gen != event.gen:
         step.ignore()
+        return
+    follows = reply.aside and not event.aside
+    if reply.aside != event.aside:
+        reply = replace(reply, aside=event.aside)
+        step.put(reply=reply)
+    if agent not in ("thinking", "narrating"):
+        if not follows:
+            step.ignore()
     elif agent == "narrating":
         # It follows the narration on the line before that is known to be over.
         step.put(reply=replace(reply, audible=True))
@@ -120,7 +137,7 @@ def on_silenced(step: Step, event: Silenced) -> None:
         step.put(reply=replace(reply, audible=False))
     elif step.move_agent("silenced"):
         # Paused at its last sample: what comes next of it is held back.
-        step.put(reply=replace(reply, withheld=agent == "paused"))
+        step.put(reply=replace(reply, withheld=agent == "paused", aside=False))
         step.do(DuckVad(False))
 
 
@@ -145,6 +162,21 @@ def on_answered(step: Step, event: Answered) -> bool:
     return True
 
 
+def acknowledge(step: Step) -> None:
+    """Let somebody who waits for an answer hear that it is on its way, once. Not while a display
+    slot asks: then the answer waits for the person."""
+    state, reply = step.state, step.state.reply
+    after = samples(step.config.turn.acknowledge_after_ms)
+    if reply is None or reply.turn is None or reply.acknowledged or state.agent != "thinking":
+        return
+    if not after or step.at - reply.asked_at < after:
+        return
+    if reply.withheld or state.user != "silent" or state.slots or state.line != "attached":
+        return
+    step.put(reply=replace(reply, acknowledged=True))
+    step.do(Acknowledge(reply.gen))
+
+
 # ---- barge-in
 
 
@@ -155,9 +187,12 @@ def feed_barge_in(step: Step, fact: bargein.Fact) -> None:
     state = step.state
     # Before it is audible an answer is only held back by a voice, and goes on if there were no
     # words: a cough after the question must not lose the answer (field fault 3).
-    withheld = state.agent == "thinking" or (state.reply is not None and state.reply.withheld)
     barge, effects = bargein.step(
-        state.barge, fact, step.config.barge_in, protected=state.slots > 0, withheld=withheld
+        state.barge,
+        fact,
+        step.config.barge_in,
+        protected=state.slots > 0,
+        withheld=is_unheard(step),
     )
     step.put(barge=barge)
     for effect in effects:
@@ -260,7 +295,8 @@ def take_queued(step: Step) -> None:
             _unqueue(step, narration)
             hush_user(step)
             step.move_agent("narrate")
-            step.put(narration=narration.command)
+            reply = state.reply and replace(state.reply, acknowledged=True)
+            step.put(narration=narration.command, reply=reply)
             step.do(StartNarration(narration.command))
         return
     if state.agent != "idle" or not _is_quiet(step):

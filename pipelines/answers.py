@@ -17,13 +17,14 @@ from ..media import events as call
 from ..media.line import Progress
 from ..media.segments import Heard as HeardSamples
 from ..media.turns.heard import Heard, join_heard
-from ..media.turns.latency import TurnMarks, turn_latency
 from . import vocabulary as voc
+from .acknowledge import Rendered
 from .amendments import Amendments
 from .parts import Parts
-from .reply import Failure, Reply, ReplyMarks
+from .reply import Failure, Reply
 from .sight import Sight
 from .speech import Speech, SpeechMarks, Utterance
+from .turn_marks import ReplyMarks, latency_of
 
 TOLD = {"superseded": "command"}
 """How a cut that no voice made is called on a timeline (CONTRACTS A)."""
@@ -131,6 +132,26 @@ class Answers:
         else:
             cut.settled.add_done_callback(lambda _: self._settle_cut(reply.gen))
 
+    def acknowledge(self, gen: int) -> None:
+        """Answer `gen` is slow: say so, unless anything of it has come. No history."""
+        reply = self._current
+        if reply is None or reply.gen != gen or reply.speech.begun:
+            return
+        phrase = self._parts.acknowledgements.next()
+        if phrase is None:
+            return
+        reply.speech.say_aside(phrase.text, Rendered(phrase))
+        self._parts.line.emit(
+            call.Transcript(
+                role="assistant",
+                text=phrase.text,
+                partial=False,
+                source="narration",
+                turn=reply.turn,
+                gen=gen,
+            )
+        )
+
     def correct(self, turn: int, text: str) -> None:
         """The recogniser's final differs: amend the user's message (row 66)."""
         known = self._turns.get(turn)
@@ -158,8 +179,9 @@ class Answers:
             return False
         now = self._parts.now()
         if progress.event == "started":
-            self._first_sound(reply, progress.out, now)
-            self._parts.feed(voc.Sounded(now, reply.gen))
+            if not utterance.aside:
+                self._first_sound(reply, progress.out, now)
+            self._parts.feed(voc.Sounded(now, reply.gen, utterance.aside))
             return True
         utterance.ended = True
         if not self._parts.line.unplayed and not reply.speech.complete:
@@ -292,7 +314,7 @@ class Answers:
     ) -> None:
         """Say and store what was heard of an answer, once."""
         parts: list[Heard] = []
-        for utterance in reply.speech.utterances:
+        for utterance in (one for one in reply.speech.utterances if not one.aside):
             if not cut:
                 utterance.ended = True
             share = utterance.heard(heard.get(utterance.segment))
@@ -346,19 +368,7 @@ class Answers:
         known = self._turns.get(reply.turn) if reply.turn is not None else None
         if known is None or known.timing is None:
             return
-        timing = known.timing
-        latency = turn_latency(
-            TurnMarks(
-                speech_end=timing.speech_end,
-                vad_end=timing.vad_end,
-                # A turn that waited for more than its text waited for its own decision.
-                decided=timing.held if timing.text > timing.held else timing.commit,
-                text=max(timing.text, timing.commit),
-                first_text=reply.marks.first_text,
-                first_audio=reply.marks.first_audio,
-                output=now,
-            )
-        )
+        latency = latency_of(known.timing, reply.marks, now)
         self._parts.line.emit(
             call.Metric(
                 name="turn_latency",

@@ -48,6 +48,10 @@ class TurnConfig:
     long_again_ms: int = 2_000
     speculate: bool = True
     """A recogniser that is asked reads at 96 ms of silence already; kept if that was the end."""
+    acknowledge_after_ms: int = 1_000
+    """An answer without words for this long after its turn is acknowledged; 0 never does."""
+    acknowledgements: tuple[str, ...] = ("One moment.", "Let me check that.")
+    """What is said then, in turn; made when the call begins, and no part of history."""
     talk_click_ms: int = 300
     talk_minimum_ms: int = 350
     near_field: NearFieldConfig = NearFieldConfig()
@@ -59,6 +63,9 @@ class TurnConfig:
                 raise MediaValueError(f"turn.{name}", str(value), "use 0 or more milliseconds")
             if name.endswith("_p") and not 0 <= value <= 1:
                 raise MediaValueError(f"turn.{name}", str(value), "use a probability 0..1")
+        if self.acknowledge_after_ms and len({*self.acknowledgements} - {""}) < 2:
+            remedy = "give two phrases or more: none is said twice in a row"
+            raise MediaValueError("turn.acknowledgements", str(self.acknowledgements), remedy)
 
     @property
     def muted_at_start(self) -> bool:

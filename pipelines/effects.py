@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field
 from typing import assert_never
 
 from ..core.external import AgentEvent
 from ..media import events as call
 from . import vocabulary as voc
 from .answers import Answers
+from .commands import Commands
 from .detectors.port import CONTEXT_TURNS, ContextTurn, TurnQuery
 from .narrate import Narrations
 from .parts import Parts
@@ -22,45 +22,6 @@ from .parts import Parts
 CLOSE_S = 0.6
 """Bound on bringing the last answer into history when the call ends. With the recogniser's and
 the voices' it fits into what a call gives its brain to end (DESIGN 5.10)."""
-
-
-@dataclass(slots=True)
-class Command:
-    """An open command: its future and its text."""
-
-    done: asyncio.Future[None]
-    text: str = ""
-
-
-@dataclass(slots=True)
-class Commands:
-    """All open commands by number."""
-
-    open: dict[int, Command] = field(default_factory=dict)
-    count: int = 0
-
-    def add(self, text: str = "") -> tuple[int, asyncio.Future[None]]:
-        """A new one."""
-        self.count += 1
-        command = Command(asyncio.get_running_loop().create_future(), text)
-        self.open[self.count] = command
-        return self.count, command.done
-
-    def complete(self, number: int, failure: Exception | None = None) -> None:
-        """Its effect is over."""
-        command = self.open.pop(number, None)
-        if command is None or command.done.done():
-            return
-        if failure is None:
-            command.done.set_result(None)
-        else:
-            command.done.set_exception(failure)
-
-    def cancel(self) -> None:
-        """The call is over."""
-        for command in self.open.values():
-            command.done.cancel()
-        self.open.clear()
 
 
 class Effects:
@@ -90,6 +51,8 @@ class Effects:
                 self.answers.start(effect)
             case voc.StartNarration(command):
                 self._narrate(command)
+            case voc.Acknowledge(gen):
+                self.answers.acknowledge(gen)
             case voc.EndNarration(command):
                 self.narrations.end(command)
                 self._microphone()

@@ -13,7 +13,7 @@ from ..media.events import RATE
 from ..media.turns import bargein
 from ..media.turns.nearfield import judge
 from ..media.turns.words import same_words
-from .answer import cut_reply, free, has_floor, open_gate, start_reply
+from .answer import cut_reply, free, has_floor, is_unheard, open_gate, start_reply
 from .attribution import TAIL_MS, commit_of
 from .commit import Answer, hold_for
 from .detectors.port import Decision
@@ -228,7 +228,7 @@ def try_commit(step: Step) -> None:
         return
     text = state.transcript.text
     if has_floor(step) and not (text and _claims(step, hold)):
-        if state.barge.stage == "idle" or state.agent == "thinking":
+        if state.barge.stage == "idle" or is_unheard(step):
             # The answer went on over it: a sign of listening, or no words at all (row 28).
             drop(step, "backchannel" if text else "no_words")
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import TypeVar, get_args, get_type_hints
+from typing import TypeVar, get_args, get_origin, get_type_hints
 
 from .state import MachineConfig
 from .vocabulary import TurnEvent
@@ -58,7 +58,8 @@ def _plain(value: object) -> object:
 
 
 def _section(kind: type[T], data: object) -> T:
-    """An instance of the dataclass `kind`; the only sets in one are sets of phrases."""
+    """An instance of the dataclass `kind`; the only sets in one are sets of phrases, and
+    the only tuples hold texts."""
     if not isinstance(data, Mapping):
         raise TypeError(f"{kind.__name__} is no object")
     hints = get_type_hints(kind)
@@ -67,6 +68,8 @@ def _section(kind: type[T], data: object) -> T:
         known = hints[name]
         if isinstance(known, type) and is_dataclass(known):
             values[name] = _section(known, value)
+        elif isinstance(value, list) and get_origin(known) is tuple:
+            values[name] = tuple(value)
         elif isinstance(value, list):
             values[name] = frozenset(tuple(phrase) for phrase in value)
         else:

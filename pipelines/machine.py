@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from .answer import on_answered, on_narrated, on_silenced, on_sounded, take_queued
+from .answer import acknowledge, on_answered, on_narrated, on_silenced, on_sounded, take_queued
 from .asks import on_asked, on_line, on_muted, on_slots, on_talk, on_woken, tend_talk
 from .endpoint import on_tick, on_voice, on_words
 from .holds import drop_unclaimed, on_verdict
@@ -69,6 +69,7 @@ def _dispatch(move: Step, event: TurnEvent) -> None:
         case Tick():
             on_tick(move, event)
             tend_talk(move)
+            acknowledge(move)
         case Voice():
             on_voice(move, event)
         case Words():

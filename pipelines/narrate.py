@@ -12,8 +12,8 @@ from ..media.line import Progress
 from . import vocabulary as voc
 from .answers import Answers
 from .parts import Parts
-from .reply import ReplyMarks
 from .speech import Speech, SpeechFailed
+from .turn_marks import ReplyMarks
 
 MESSAGE = "narration"
 

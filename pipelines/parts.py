@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..core.agent import Agent
 from ..core.turn_queue import Hold
 from ..media.line import Line
+from .acknowledge import Acknowledgements
 from .detectors.port import TurnDetector
 from .listen import Ear
 from .speaker import Speaker
@@ -28,6 +29,7 @@ class Parts:
     hold: Hold
     ear: Ear
     speaker: Speaker
+    acknowledgements: Acknowledgements
     detector: TurnDetector | None
     feed: Feed
     spawn: Spawn

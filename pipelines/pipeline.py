@@ -36,8 +36,10 @@ from ..media.line import Line
 from ..media.transport import Image, LineChanged, LineState, Signal
 from ..media.vad.port import Vad
 from . import vocabulary as voc
+from .acknowledge import Acknowledgements
+from .commands import Commands, event_of
 from .detectors.port import TurnDetector
-from .effects import Commands, Effects
+from .effects import Effects
 from .listen import Ear, EchoFilter, Part
 from .machine import MachineConfig, initial, step
 from .parts import Parts, Spawn
@@ -198,7 +200,7 @@ class VoicePipeline:
         if run is None:
             raise RuntimeError("the pipeline is not running: commands need a live call")
         number, done = run.commands.add(getattr(command, "text", ""))
-        self._feed(_event_of(command, number, self._at))
+        self._feed(event_of(command, number, self._at))
         return done
 
     # ---- inside
@@ -250,12 +252,18 @@ class VoicePipeline:
             task.add_done_callback(tasks.discard)
             return task
 
+        turn = self._config.turn
+        phrases = turn.acknowledgements if turn.acknowledge_after_ms else ()
+        acknowledgements = Acknowledgements(phrases, made.tts)
+        if phrases:
+            spawn(acknowledgements.render())
         parts = Parts(
             line=line,
             agent=made.agent,
             hold=hold,
             ear=ear,
             speaker=Speaker(made.tts, spawn),
+            acknowledgements=acknowledgements,
             detector=made.detector,
             feed=self._feed,
             spawn=spawn,
@@ -381,25 +389,3 @@ class VoicePipeline:
 def _agree(field: str, said: bool, found: bool) -> None:
     if said != found:
         raise MediaValueError(f"config.{field}", str(said), f"its part says {found}: use that")
-
-
-def _event_of(command: port.Command, number: int, at: int) -> voc.TurnEvent:
-    match command:
-        case port.Say(text):
-            return voc.Asked(at, number, "say", text)
-        case port.Respond(instruction):
-            return voc.Asked(at, number, "respond", instruction)
-        case port.Inject(kind, text):
-            return voc.Asked(at, number, "inject" if kind == "user" else "context", text)
-        case port.Narrate(text):
-            return voc.Asked(at, number, "narrate", text)
-        case port.Interrupt():
-            return voc.Asked(at, number, "interrupt")
-        case port.Commit():
-            return voc.Asked(at, number, "commit")
-        case port.ClientBargeIn():
-            return voc.Asked(at, number, "barge_in")
-        case port.Mute(on):
-            return voc.Muted(at, number, on)
-        case port.PushToTalk(down):
-            return voc.Talk(at, number, down)

@@ -29,6 +29,7 @@ from ..core.requests import UserInput, Wake
 from ..core.turn_queue import Hold
 from ..media.errors import LineClosed
 from .speech import Speech, SpeechFailed
+from .turn_marks import ReplyMarks
 
 ANSWERED = (TextDelta, ToolUse, ModelResponse, ModelResponseComplete)
 
@@ -40,15 +41,6 @@ class Failure:
     code: str
     stage: str
     message: str
-
-
-@dataclass(slots=True)
-class ReplyMarks:
-    """Input samples at which the answer had its first words and its first sound."""
-
-    first_text: int | None = None
-    first_audio: int | None = None
-    sounded: bool = False
 
 
 @dataclass(slots=True)

@@ -44,6 +44,8 @@ class Utterance:
 
     message_id: str
     segment: int
+    aside: bool = False
+    """It says that the answer is on its way, and is no part of it."""
     written: str = ""
     buffer: SentenceBuffer = field(default_factory=SentenceBuffer)
     tts: TextToSpeech | None = None
@@ -101,6 +103,11 @@ class Speech:
         self.utterances: list[Utterance] = []
 
     @property
+    def begun(self) -> bool:
+        """Whether anything of it came."""
+        return bool(self.utterances)
+
+    @property
     def complete(self) -> bool:
         """Whether all text came and all its sound was given to the line."""
         return self._finished and all(one.delivered for one in self.utterances)
@@ -112,6 +119,15 @@ class Speech:
         utterance = self._utterance(message_id)
         utterance.written += text
         self._speak(utterance, utterance.buffer.push(text))
+
+    def say_aside(self, text: str, tts: TextToSpeech) -> None:
+        """Speak `text`, which `tts` has made, ahead of the answer. If the answer's words come
+        before its first sample sounds, it is never heard."""
+        if not self._closed and not self.begun:
+            utterance = Utterance("", self._numbers(), aside=True, tts=tts, flushed=True)
+            utterance.spoken = SegmentText(tts.format.rate)
+            self.utterances.append(utterance)
+            self._changed.set()
 
     def end_message(self, message_id: str) -> None:
         """No more text of this message: its synthesiser is flushed, once."""
@@ -185,6 +201,24 @@ class Speech:
             self.utterances.append(Utterance(message_id, self._numbers()))
         return self.utterances[-1]
 
+    def _opens(self, utterance: Utterance) -> bool:
+        """Whether it is the first message of the answer."""
+        return utterance is next((one for one in self.utterances if not one.aside), None)
+
+    def _retract_aside(self) -> None:
+        """The words have come: an aside of which nothing was heard yet is not said any more."""
+        aside = self.utterances[0]
+        if not aside.aside or aside.ended:
+            return
+        heard = self._line.heard(aside.segment)
+        if heard is not None and heard.samples:
+            return
+        aside.tts, aside.delivered, aside.ended = None, True, True
+        paused = self._line.paused
+        self._line.cut()
+        if paused:
+            self._line.pause()
+
     def _speak(self, utterance: Utterance, pieces: list[str], *, last: bool = False) -> None:
         """Hand `pieces` to the utterance's synthesiser. Whoever brings text is not the one to
         hear that this failed."""
@@ -207,7 +241,8 @@ class Speech:
             utterance.spoken = SegmentText(utterance.tts.format.rate)
             lead = utterance.written[: utterance.written.index(piece)]
             utterance.spoken.add(lead)
-            if utterance is self.utterances[0]:
+            if self._opens(utterance):
+                self._retract_aside()
                 self._marks.first_text()
         said = to_spoken(piece)
         utterance.spoken.add(piece, said.pairs)
@@ -222,7 +257,7 @@ class Speech:
             event = await self._next(utterance, events, sounded=sounded)
             match event:
                 case Audio():
-                    if not sounded and utterance is self.utterances[0]:
+                    if not sounded and self._opens(utterance):
                         self._marks.first_audio()
                     sounded = True
                     utterance.spoken.sound(len(event.pcm) // event.format.bytes_per_sample)

@@ -129,6 +129,10 @@ class Reply:
     """Paused before its first sound, because the user began to speak."""
     audible: bool = False
     """It sounds under a narration that is not over yet."""
+    acknowledged: bool = False
+    """Something was said already while the person waits for it."""
+    aside: bool = False
+    """What sounds is that, and nothing of the answer itself."""
 
 
 @dataclass(frozen=True, slots=True)

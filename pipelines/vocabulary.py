@@ -67,10 +67,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Sounded:
-    """A sample of generation `gen` reached the person."""
+    """A sample of generation `gen` reached the person; `aside`: only of what announces it."""
 
     at: int
     gen: int
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,13 @@ class StartReply:
     text: str
     start: int | None = None
     end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Generation `gen` is slow: say that it is on its way, unless its words have come."""
+
+    gen: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +367,7 @@ Effect = (
     | Resume
     | Cut
     | StartReply
+    | Acknowledge
     | AskDetector
     | FlushStt
     | AskStt

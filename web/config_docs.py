@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -104,6 +105,8 @@ def _default(value: object) -> str:
             return PHRASES
         case Mapping():
             return "none"
+        case tuple():
+            return f"`{json.dumps(value)}`"
         case _:
             return f"`{value}`"
 

@@ -158,7 +158,7 @@ class CallScript:
     stt_faults: SttFaults | None = None
     tts_timing: Timing = field(default_factory=lambda: Timing(word_ms=300))
     tts_faults: dict[int, TtsFaults] = field(default_factory=dict)
-    turn: TurnConfig = TurnConfig()
+    turn: TurnConfig = TurnConfig(acknowledge_after_ms=0)
     detector: TurnDetector | None = None
     output: AudioFormat = PIPELINE
     estimate: Estimate | None = None
