@@ -84,6 +84,7 @@ peers:
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || need="$$need chromium"; \
 	command -v flite >/dev/null || need="$$need flite"; \
 	command -v openssl >/dev/null || need="$$need openssl"; \
+	command -v turnserver >/dev/null || need="$$need coturn"; \
 	[ -z "$$need" ] && exit 0; \
 	if ! command -v apt-get >/dev/null; then echo "Not installed here:$$need"; exit 0; fi; \
 	if [ "$$(id -u)" = 0 ]; then as_root=""; \

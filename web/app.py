@@ -23,8 +23,10 @@ from .connections import IDLE_S, SPARE, Connections
 from .metrics import Metrics
 from .routes.health import get_livez, get_metrics, get_readyz
 from .routes.page import add_security_headers, get_page, get_static
+from .routes.rtc import get_line, post_candidate, post_offer
 from .routes.session import MAX_BODY, post_session
 from .routes.ws import get_ws
+from .rtc_lines import RtcLines
 from .server import SERVER, Server, problem, refuse_host
 from .tls import server_context
 from .watchdog import Held, Watchdog
@@ -51,6 +53,9 @@ def create_app(config: Config, build: CallFactory) -> web.Application:
     app.router.add_get("/static/{name}", get_static)
     app.router.add_post("/session", post_session)
     app.router.add_get("/ws", get_ws)
+    app.router.add_post("/rtc/offer", post_offer)
+    app.router.add_post("/rtc/candidate", post_candidate)
+    app.router.add_get("/rtc/lines/{line_id}", get_line)
     app.router.add_get("/livez", get_livez)
     app.router.add_get("/readyz", get_readyz)
     app.router.add_get("/metrics", get_metrics)
@@ -100,7 +105,10 @@ async def _until_stopped(
             server.connections.run(lambda: runner.server.connections if runner.server else ()),
             name="connections",
         )
+        # Only now: the address was announced as soon as it could be.
+        warming = group.create_task(server.lines.warm(), name="webrtc import")
         await stop.wait()
+        warming.cancel()
         await _drain(server, config.server.drain_s, force)
         sweeping.cancel()
 
@@ -140,12 +148,19 @@ def _server(config: Config, build: CallFactory) -> Server:
         build,
         signer=signer,
         metrics=metrics,
-        limits=RegistryLimits(max_calls=config.server.max_calls, call_s=config.call.max_s),
+        limits=RegistryLimits(
+            max_calls=config.server.max_calls,
+            call_s=config.call.max_s,
+            developer=config.server.for_developers,
+        ),
         lagging=lambda: watchdog.lagging,
     )
     keys = tuple(key.reveal() for key in config.server.api_keys)
     connections = Connections(config.server.max_calls + SPARE)
-    server = Server(config, signer, registry, metrics, watchdog, keys, connections=connections)
+    lines = RtcLines(config, registry, metrics)
+    server = Server(
+        config, signer, registry, metrics, watchdog, keys, connections=connections, lines=lines
+    )
     metrics.gauge("loop_lag_seconds", lambda: watchdog.lag_s)
     metrics.gauge("sockets_active", lambda: server.open_sockets)
     metrics.gauge("tasks", lambda: len(asyncio.all_tasks()))
@@ -157,11 +172,11 @@ def _count_held(metrics: Metrics, held: Held) -> None:
 
 
 async def _background(app: web.Application) -> AsyncIterator[None]:
-    """Owns the server's tasks: the watchdog here, the calls in the registry's group."""
+    """Owns the server's tasks: the watchdog here, WebRTC lines and calls in their own groups."""
     server = app[SERVER]
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(server.watchdog.run(), name="watchdog")
-        async with server.registry.running():
+        async with server.lines.running(), server.registry.running():
             yield
         watching.cancel()
 

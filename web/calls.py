@@ -81,10 +81,12 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryLimits:
-    """`max_calls` alive at once; a re-attach token outlives `call_s` of its call by a minute."""
+    """`max_calls` alive at once; a re-attach token outlives `call_s` of its call by a minute;
+    a `developer` may impair the line of his call."""
 
     max_calls: int = 80
     call_s: float = 3_600.0
+    developer: bool = False
 
 
 class CallRegistry:
@@ -145,15 +147,24 @@ class CallRegistry:
         token, expires_at = self._signer.sign(call_id, agent, "start", START_TTL_S)
         return Offer(token, call_id, expires_at)
 
-    async def open(self, token: str, peer: str) -> tuple[CallSession, str]:
-        """The session that `token` permits, begun if need be, and a token to attach again.
+    def permit(self, token: str) -> str:
+        """The id of the call that `token` would open now; begins nothing. Raises TokenRefused or
+        Refused."""
+        grant = self._signer.read(token)
+        if grant.call_id not in self._calls:
+            self._admit_start(grant)
+        return grant.call_id
+
+    async def open(self, token: str, peer: str, line: str = "websocket") -> tuple[CallSession, str]:
+        """The session that `token` permits, begun on a `line` of that kind if need be, and a token
+        to attach again.
 
         Raises TokenRefused, Refused, or whatever building the call raised.
         """
         grant = self._signer.read(token)
         entry = self._calls.get(grant.call_id)
         if entry is None:
-            entry = self._begin(grant, peer)
+            entry = self._begin(grant, peer, line)
         session = await asyncio.shield(entry.ready)
         ttl_s = self._limits.call_s + START_TTL_S
         again, _ = self._signer.sign(grant.call_id, grant.agent, "attach", ttl_s)
@@ -167,15 +178,18 @@ class CallRegistry:
             self._hang_up_all("drain")
             await self._emptied(END_S)
 
-    def _begin(self, grant: Grant, peer: str) -> _Entry:
+    def _admit_start(self, grant: Grant) -> None:
         if grant.purpose != "start" or grant.call_id in self._ended:
             raise TokenRefused("the call has ended; POST /session begins a new one")
         self.admit()
+
+    def _begin(self, grant: Grant, peer: str, line: str) -> _Entry:
+        self._admit_start(grant)
         group = self._group
         if group is None:
             raise self._refused("draining", "the server is going down", 30)
         entry = self._calls[grant.call_id] = _Entry()
-        info = CallInfo(call_id=grant.call_id, line="websocket", peer=peer, agent=grant.agent)
+        info = CallInfo(call_id=grant.call_id, line=line, peer=peer, agent=grant.agent)
         group.create_task(self._live(entry, info, group), name=f"call {grant.call_id}")
         return entry
 
@@ -185,7 +199,9 @@ class CallRegistry:
         self._metrics.count("calls_started_total")
         try:
             async with self._build(info, group) as built:
-                session = CallSession(built.call, built.answer, built.assistant)
+                session = CallSession(
+                    built.call, built.answer, built.assistant, developer=self._limits.developer
+                )
                 if built.live_text is not None:
                     built.live_text.show = session.show_words
                 entry.ready.set_result(session)

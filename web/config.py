@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from ..adapters.credentials import Secret
 from ..media.call import CallPolicy
 from ..media.turns.bargein import BargeInConfig
 from ..media.vad.machine import VadConfig
 from ..pipelines.commit import TurnConfig
-from .auth import read_origin
+from .auth import is_loopback, read_origin
 from .config_reader import ConfigError, merged_environment, read_section, read_yaml
+from .config_webrtc import WebRtcSection
 
 DEFAULT_FILE = "voxglove.yaml"
 ENV_PREFIX = "VOXGLOVE_"
@@ -54,6 +56,7 @@ class ServerConfig:
     secret: Secret = Secret("")
     max_calls: int = 80
     drain_s: float = 30.0
+    developer: bool | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
@@ -70,6 +73,11 @@ class ServerConfig:
         for origin in self.origins:
             if origin != "*" and read_origin(origin) is None:
                 raise ConfigError("origins", origin, "write https://host[:port], or *")
+
+    @property
+    def for_developers(self) -> bool:
+        """Whether clients may damage their own line: `auto` is yes for this machine alone."""
+        return is_loopback(self.host) if self.developer == "auto" else self.developer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +148,7 @@ class Config:
     server: ServerConfig = ServerConfig()
     agents: Mapping[str, str] = field(default_factory=dict)
     agent: str = "demo"
+    webrtc: WebRtcSection = WebRtcSection()
     call: CallConfig = CallConfig()
     stt: PartConfig = PartConfig(name="whisper")
     tts: PartConfig = PartConfig(name="piper_onnx")
@@ -174,7 +183,8 @@ class Config:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Every configured secret, for the log's redaction only."""
-        kept = (self.server.secret, *self.server.api_keys)
+        turn = [s for ice in self.webrtc.ice_servers for s in (ice.credential, ice.auth_secret)]
+        kept = (self.server.secret, *self.server.api_keys, *turn)
         return tuple(secret.reveal() for secret in kept if secret.reveal())
 
 

@@ -80,7 +80,8 @@ def read_section(kind: type[T], data: object, key: str = "") -> T:
     if kind.__name__ in _SHORTHANDS:
         data = _SHORTHANDS[kind.__name__](data)
     if not isinstance(data, Mapping):
-        raise ConfigError(key or kind.__name__, data, "write a table of keys and values")
+        given = _hidden(data)
+        raise ConfigError(key or kind.__name__, given, "write a table of keys and values")
     hints = get_type_hints(kind)
     known = {item.name: hints[item.name] for item in fields(kind) if item.init}  # type: ignore[arg-type]
     values: dict[str, object] = {}
@@ -96,7 +97,7 @@ def read_section(kind: type[T], data: object, key: str = "") -> T:
         name = error.field.rpartition(".")[2]
         raise ConfigError(_join(key, name), values.get(name), error.remedy) from None
     except (TypeError, ValueError) as error:
-        raise ConfigError(key or kind.__name__, dict(data), str(error)) from None
+        raise ConfigError(key or kind.__name__, _hidden(data), str(error)) from None
 
 
 def _value(kind: object, value: object, key: str) -> object:
@@ -220,7 +221,9 @@ def _join(section: str, key: str) -> str:
 
 
 def _hidden(value: object) -> object:
-    """A value under a key that might be a misspelt secret is not repeated."""
+    """A value under a key that might be a misspelt secret is not repeated, nor a table of some."""
+    if isinstance(value, Mapping):
+        return "(a table)"
     return "(hidden)" if isinstance(value, str) and len(value) >= 16 else value
 
 

@@ -45,9 +45,9 @@ def report(
     names = {name.removeprefix(ENV_PREFIX).lower() for name in env if name.startswith(ENV_PREFIX)}
 
     def source(key: str) -> str:
-        if any(key == name or key.startswith(f"{name}.") for name in map(_dotted, names)):
+        if any(_lies_in(key, name) for name in map(_dotted, names)):
             return "environment"
-        return "file" if any(key == k or key.startswith(f"{k}.") for k in flat) else "default"
+        return "file" if any(_lies_in(key, name) for name in flat) else "default"
 
     lines = tuple(ReportLine(key, value, source(key)) for key, value in _flatten(config, ""))
     return ConfigReport(lines, tuple(_advice(config)))
@@ -62,6 +62,8 @@ def _advice(config: Config) -> Iterator[str]:
             yield "server.api_keys is empty: only browser pages of an allowed origin may call"
     if "*" in server.origins:
         yield "server.origins has *: any web page may open calls here"
+    if config.webrtc.enabled and not is_loopback(server.host) and not config.webrtc.ice_servers:
+        yield "webrtc.ice_servers is empty: callers behind strict networks need a TURN server"
     if not server.secret.reveal():
         yield "server.secret is empty: tokens end with the process"
 
@@ -80,13 +82,22 @@ def _flatten(value: object, key: str) -> Iterator[tuple[str, str]]:
         for name, below in value.items():
             yield from _flatten(below, f"{key}.{name}")
     elif isinstance(value, tuple):
-        shown = [MASK if isinstance(item, Secret) else str(item) for item in value]
-        yield key, f"[{', '.join(shown)}]"
+        yield from _listed(value, key)
     elif isinstance(value, frozenset):
         phrases = sorted(" ".join(item) if isinstance(item, tuple) else str(item) for item in value)
         yield key, f"{len(phrases)} phrases: {', '.join(phrases[:3])}, …"
     else:
         yield key, _plain(value)
+
+
+def _listed(value: tuple[object, ...], key: str) -> Iterator[tuple[str, str]]:
+    """Tables of a list line by line, anything else on one line."""
+    if any(is_dataclass(item) and not isinstance(item, Secret) for item in value):
+        for index, item in enumerate(value):
+            yield from _flatten(item, f"{key}[{index}]")
+        return
+    shown = [MASK if isinstance(item, Secret) else str(item) for item in value]
+    yield key, f"[{', '.join(shown)}]"
 
 
 def _plain(value: object) -> str:
@@ -103,6 +114,10 @@ def _keys(data: Mapping[str, object], above: str = "") -> Iterator[str]:
             yield from _keys(value, key)
         else:
             yield key
+
+
+def _lies_in(key: str, name: str) -> bool:
+    return key == name or key.startswith((f"{name}.", f"{name}["))
 
 
 def _dotted(name: str) -> str:

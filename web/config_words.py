@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 SECTIONS: Mapping[str, str] = {
     "server": "Where the server listens, and who may come in.",
+    "webrtc": "Calls over WebRTC, where the extra `webrtc` is installed.",
     "call": "How long a call lives, and where it is kept.",
     "vad": "Voice activity. A frame (32 ms) is voiced at `positive` and silent below `negative`;"
     " while the agent is audible the `ducked_` pair decides.",
@@ -36,6 +37,17 @@ WORDS: Mapping[str, str] = {
     "server.secret": "signs session tokens, at least 16 characters; random at each start if empty",
     "server.max_calls": "more are refused with 503",
     "server.drain_s": "how long a stop waits for calls to end by themselves",
+    "server.developer": "`true`, `false` or `auto` (when bound to loopback): clients may ask for"
+    " loss and jitter on their own line",
+    "webrtc.enabled": "`false` leaves `/ws` alone",
+    "webrtc.host_addresses": "own addresses to offer, of one network card for instance; by default"
+    " all, and 127.0.0.1 when bound to loopback",
+    "webrtc.ice_servers": "STUN and TURN servers of page and server: a list of tables with `urls`"
+    " and, for TURN, `username` and `credential`, or `auth_secret` (coturn's `use-auth-secret`) and"
+    " `ttl_s`, how long a name made from it works (default 86400); the server itself uses"
+    " the first STUN and the first TURN address",
+    "webrtc.relay_only": "the server sends sound through TURN only",
+    "webrtc.connect_s": "a line that is not connected after this long is given up; at most 10",
     "call.linger_s": "how long a call waits for a line that was lost",
     "call.idle_s": "a call in which nobody speaks for this long ends",
     "call.max_s": "longest call",

@@ -14,6 +14,7 @@ from .calls import CallRegistry
 from .config import Config
 from .connections import Connections
 from .metrics import Metrics
+from .rtc_lines import RtcLines
 from .watchdog import Watchdog
 
 
@@ -28,6 +29,7 @@ class Server:
     watchdog: Watchdog
     keys: tuple[str, ...] = field(repr=False, default=())
     connections: Connections = field(kw_only=True)
+    lines: RtcLines = field(kw_only=True)
     open_sockets: int = 0
     """WebSockets that are attached to a call now."""
 

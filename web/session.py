@@ -1,4 +1,4 @@
-"""The `/ws` side of one call: events out to whichever client is attached, its requests in.
+"""The clients' side of one call: events out to whichever client is attached, its requests in.
 
 Owned by the call registry, lives as long as the call. Keeps no history: the agent does. A client
 that cannot keep up is its transport's business.
@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from ..adapters.transports.websocket import WebSocketTransport
 from ..media.brain import ClientBargeIn, Command, Mute
 from ..media.call import Call
 from ..media.errors import MediaValueError
@@ -18,6 +17,7 @@ from ..media.events import CallEvent
 from ..media.frame import AudioFrame
 from ..media.transport import Data, Signal
 from . import wire
+from .client import Client, Impairable
 from .wrapped import WrappedTransport
 
 log = logging.getLogger(__name__)
@@ -30,19 +30,22 @@ Answer = Callable[[wire.Resolve | wire.Reject], bool]
 
 
 class CallSession:
-    """Binds one Call to the clients that come and go."""
+    """Binds one Call to the clients that come and go. `developer` lets them impair their line."""
 
-    def __init__(self, call: Call, answer: Answer, assistant: str) -> None:
+    def __init__(
+        self, call: Call, answer: Answer, assistant: str, *, developer: bool = False
+    ) -> None:
         self.call = call
         self._answer = answer
         self._assistant = assistant
+        self._developer = developer
         self._wire = wire.ServerWire()
-        self._client: WebSocketTransport | None = None
+        self._client: Client | None = None
         self._pending: set[asyncio.Future[None]] = set()
         self._attached_before = False
         call.subscribe(self._on_event)
 
-    async def attach(self, client: WebSocketTransport, token: str) -> None:
+    async def attach(self, client: Client, token: str) -> None:
         """Put the person on `client`: `ready`, the present state, then the call goes on there.
 
         A client that was attached before is closed with 4000 (voice row 70).
@@ -63,7 +66,7 @@ class CallSession:
         if old is not None:
             await old.aclose("replaced")
 
-    def detach(self, client: WebSocketTransport) -> None:
+    def detach(self, client: Client) -> None:
         """`client` is gone; nothing more is sent to it."""
         if self._client is client:
             self._client = None
@@ -86,13 +89,15 @@ class CallSession:
         if client is not None:
             self._post(client, messages)
 
-    def _on_message(self, client: WebSocketTransport, message: Mapping[str, object]) -> None:
+    def _on_message(self, client: Client, message: Mapping[str, object]) -> None:
         request = wire.to_request(message)
         match request:
             case None:
                 return
             case wire.Unsupported(kind):
                 self._post(client, [wire.error("unsupported", f"{kind} is not supported here")])
+            case wire.Impair():
+                self._impair(client, request)
             case wire.Resolve() | wire.Reject():
                 if not self._answer(request):
                     self._post(client, [wire.error("unknown_slot", "no such slot is open", "id")])
@@ -105,9 +110,21 @@ class CallSession:
             case _:
                 self._command(client, request, list)
 
+    def _impair(self, client: Client, asked: wire.Impair) -> None:
+        if not self._developer:
+            why = "impair is for developers: set server.developer, or bind to loopback"
+        elif not isinstance(client, Impairable):
+            why = "this line cannot be impaired from here"
+        else:
+            client.impair(
+                loss=asked.loss, burst=asked.burst, jitter_ms=asked.jitter_ms, down=asked.down
+            )
+            return
+        self._post(client, [wire.error("unsupported", why)])
+
     def _command(
         self,
-        client: WebSocketTransport,
+        client: Client,
         command: Command,
         then: Callable[[], list[wire.ServerMessage]],
     ) -> bool:
@@ -128,7 +145,7 @@ class CallSession:
 
     def _settled(
         self,
-        client: WebSocketTransport,
+        client: Client,
         done: asyncio.Future[None],
         messages: list[wire.ServerMessage],
     ) -> None:
@@ -138,7 +155,7 @@ class CallSession:
             messages = [*messages, wire.error("command_failed", str(failure))]
         self._post(client, messages)
 
-    def _post(self, client: WebSocketTransport, messages: list[wire.ServerMessage]) -> None:
+    def _post(self, client: Client, messages: list[wire.ServerMessage]) -> None:
         for message in messages:
             try:
                 client.post(message)
@@ -152,8 +169,8 @@ class _Tapped(WrappedTransport):
 
     def __init__(
         self,
-        client: WebSocketTransport,
-        on_message: Callable[[WebSocketTransport, Mapping[str, object]], None],
+        client: Client,
+        on_message: Callable[[Client, Mapping[str, object]], None],
     ) -> None:
         super().__init__(client)
         self._client = client

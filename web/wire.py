@@ -1,4 +1,4 @@
-"""Between `/ws` messages (CONTRACTS B) and the brain's commands and call events: two tables.
+"""Between client messages (CONTRACTS B) and the brain's commands and call events: two tables.
 
 Pure: no socket, no clock. What a message must look like is checked before, in
 adapters/transports/websocket_messages; here it only gets its meaning.
@@ -54,7 +54,18 @@ class Unsupported:
     kind: str
 
 
-Request = Command | Resolve | Reject | Unsupported
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impair:
+    """A developer wants packets of this line lost (`loss` 0..1, in runs of `burst`) and delayed,
+    those that go `down` to the client too."""
+
+    loss: float
+    burst: int
+    jitter_ms: float
+    down: bool
+
+
+Request = Command | Resolve | Reject | Impair | Unsupported
 
 COMMANDS: Mapping[str, Callable[[Mapping[str, object]], Request]] = {
     "say": lambda m: Say(str(m["text"])),
@@ -65,6 +76,7 @@ COMMANDS: Mapping[str, Callable[[Mapping[str, object]], Request]] = {
     "barge_in": lambda m: ClientBargeIn(),
     "resolve": lambda m: Resolve(str(m["id"]), m["value"]),
     "reject": lambda m: Reject(str(m["id"]), str(m.get("reason", "rejected"))),
+    "impair": lambda m: _impair(m),
 }
 """Message kind -> what is asked. Kinds that stand nowhere here (`playback_done`, `speaker`) are
 accepted and need no action: playback is acknowledged by position, a browser has one speaker."""
@@ -82,6 +94,16 @@ def to_picture(message: Mapping[str, object]) -> Image | None:
         return None
     live = message.get("live") is True
     return Image(str(message["mime"]), b64decode(str(message["data"])), live)
+
+
+def _impair(message: Mapping[str, object]) -> Impair:
+    loss, burst, jitter_ms = (message[key] for key in ("loss", "burst", "jitter_ms"))
+    return Impair(
+        loss=float(str(loss)),
+        burst=int(str(burst)),
+        jitter_ms=float(str(jitter_ms)),
+        down=bool(message["down"]),
+    )
 
 
 def ready(*, call_id: str, token: str, epoch: int, assistant: str, resumed: bool) -> ServerMessage:

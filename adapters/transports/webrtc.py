@@ -30,7 +30,7 @@ from . import webrtc_seams as seams
 from .webrtc_config import WebRtcConfig
 from .webrtc_data import DataLine, TooMuch
 from .webrtc_inbox import Inbox
-from .webrtc_sdp import MAX_CANDIDATES, has_data, is_mdns, usable_offer
+from .webrtc_sdp import MAX_CANDIDATES, has_data, ice_name, is_mdns, usable_offer
 from .webrtc_track import Encoder, OutgoingVoice, Playout
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class WebRtcTransport:
         """Raises media.opus.OpusMissing where there is no libopus."""
         seams.install()
         self._config = config or WebRtcConfig()
+        self._deadline = asyncio.get_running_loop().time() + self._config.connect_s
         self._peer = peer
         self._playout = Playout()
         self.track = OutgoingVoice(self._playout, encoder or self._config.encoder())
@@ -95,6 +96,18 @@ class WebRtcTransport:
         return self._connected and self._end is None
 
     @property
+    def cause(self) -> str | None:
+        """Why the line is over, without addresses; None while it is not."""
+        return None if self._end is None else str(self._end)
+
+    async def opened(self) -> bool:
+        """Wait until sound can flow (True) or the line is over (False)."""
+        while not self._connected and self._end is None:
+            self._changed.clear()
+            await self._changed.wait()
+        return self._end is None
+
+    @property
     def dropped_samples(self) -> int:
         """Input samples thrown away because the call did not take them in time."""
         return self._inbox.dropped
@@ -107,13 +120,16 @@ class WebRtcTransport:
     async def answer(self, offer: str) -> str:
         """The SDP answer to the peer's `offer`, with all our candidates in it.
 
-        May be called again on a living line: a renegotiation. Raises MediaValueError when the
-        offer cannot be used (`aclose` the line then, unless it lived before), TransportClosed
-        after the end.
+        May be called again on a living line: a renegotiation, which cannot restart ICE (that wants
+        a new line). Raises MediaValueError when the offer cannot be used (`aclose` the line then,
+        unless it lived before), TransportClosed after the end.
         """
         if self._end is not None:
             raise self._end
         usable = usable_offer(offer)
+        before = self._pc.remoteDescription
+        if before is not None and ice_name(before.sdp) != ice_name(usable):
+            raise MediaValueError("sdp", "an ICE restart", "offer it on a new line of the call")
         try:
             await self._pc.setRemoteDescription(RTCSessionDescription(usable, "offer"))
             if self._voice.receiver.transport is not self._carrier:
@@ -121,7 +137,8 @@ class WebRtcTransport:
             for transceiver in self._pc.getTransceivers():
                 if transceiver is not self._voice:
                     transceiver.direction = "inactive"
-            with seams.gathering_on(self._config.host_addresses):
+            own = self._config
+            with seams.gathering_on(own.host_addresses, loopback=own.loopback):
                 await self._pc.setLocalDescription(await self._pc.createAnswer())
         except Exception as error:
             # aiortc's parser raises whatever it stumbles over, assertions included.
@@ -245,10 +262,8 @@ class WebRtcTransport:
     async def _connects(self) -> bool:
         """Wait for the connection. False, and the line is over with its cause, when none comes."""
         try:
-            async with asyncio.timeout(self._config.connect_s):
-                while not self._connected and self._end is None:
-                    self._changed.clear()
-                    await self._changed.wait()
+            async with asyncio.timeout_at(self._deadline):
+                await self.opened()
         except TimeoutError:
             self._finish(TransportClosed(self._why_not_connected()))
         if self._end is not None and not self._closing.is_set():

@@ -27,15 +27,16 @@ class IceServer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRtcConfig:
     """How lines are set up. `host_addresses` pins the own addresses that are offered: one network
-    card, or 127.0.0.1, which is never offered otherwise."""
+    card, or 127.0.0.1, which is not offered otherwise; `loopback` offers it beside the others."""
 
     ice_servers: tuple[IceServer, ...] = ()
     relay_only: bool = False
     host_addresses: tuple[str, ...] = ()
+    loopback: bool = False
     connect_s: float = 10.0
     bitrate: int = 32_000
     loss_percent: int = 10
-    complexity: int = 3
+    complexity: int = 1
 
     def __post_init__(self) -> None:
         if not 24_000 <= self.bitrate <= 64_000:

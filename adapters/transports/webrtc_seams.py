@@ -43,8 +43,11 @@ CONSENT_FAILURES = 6
 
 TIME_BASE = Fraction(1, PIPELINE.rate)
 
+LOOPBACK = "127.0.0.1"
+
 _stock_host_addresses = aioice.ice.get_host_addresses
 _hosts: ContextVar[tuple[str, ...]] = ContextVar("voxglove_ice_hosts", default=())
+_loopback: ContextVar[bool] = ContextVar("voxglove_ice_loopback", default=False)
 _streams: ContextVar[list[VoiceStream] | None] = ContextVar("voxglove_streams", default=None)
 
 
@@ -136,17 +139,22 @@ def voice_buffer(
 
 def host_addresses(use_ipv4: bool, use_ipv6: bool) -> list[str]:
     """Stands for aioice's: the addresses asked for by `gathering_on`, else all but loopback."""
-    return list(_hosts.get()) or _stock_host_addresses(use_ipv4, use_ipv6)
+    if named := _hosts.get():
+        return list(named)
+    found = _stock_host_addresses(use_ipv4, use_ipv6)
+    return [LOOPBACK, *found] if _loopback.get() and use_ipv4 else found
 
 
 @contextmanager
-def gathering_on(addresses: tuple[str, ...]) -> Iterator[None]:
-    """ICE connections that gather within use these host addresses (empty: aioice's own choice)."""
-    token = _hosts.set(addresses)
+def gathering_on(addresses: tuple[str, ...], *, loopback: bool = False) -> Iterator[None]:
+    """ICE connections that gather within use these host addresses (empty: aioice's own choice,
+    which leaves 127.0.0.1 out, unless `loopback`)."""
+    named, local = _hosts.set(addresses), _loopback.set(loopback)
     try:
         yield
     finally:
-        _hosts.reset(token)
+        _loopback.reset(local)
+        _hosts.reset(named)
 
 
 @contextmanager

@@ -65,6 +65,16 @@ def _count(value: object) -> str | None:
     return None if 0 <= value <= MAX_POSITION else f"must be 0..{MAX_POSITION}"
 
 
+def _within(low: int, high: int, *, whole: bool = True) -> Check:
+    def check(value: object) -> str | None:
+        known = int if whole else int | float
+        if isinstance(value, bool) or not isinstance(value, known):
+            return f"must be a {'whole ' if whole else ''}number"
+        return None if low <= value <= high else f"must be {low}..{high}"
+
+    return check
+
+
 def _turn_id(value: object) -> str | None:
     return _count(value) if not isinstance(value, str) else _text(MAX_ID_CHARS)(value)
 
@@ -104,12 +114,19 @@ REQUIRED: Mapping[str, Mapping[str, Check]] = {
     "playback_done": {"turnId": _turn_id},
     "speaker": {"speaker": _ID},
     "image": {"mime": _image_type, "data": _base64},
+    "impair": {
+        "loss": _within(0, 1, whole=False),
+        "burst": _within(1, 10),
+        "jitter_ms": _within(0, 300, whole=False),
+        "down": _flag,
+    },
 }
 """Message kind -> its required fields. Keys that stand nowhere here are ignored (newer clients)."""
 
 OPTIONAL: Mapping[str, Mapping[str, Check]] = {
     "say": {"speaker": _text(MAX_ID_CHARS)},
     "reject": {"reason": _text(MAX_TEXT_CHARS)},
+    "image": {"live": _flag},
 }
 
 

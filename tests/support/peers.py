@@ -14,8 +14,9 @@ PEERS: dict[str, tuple[str, ...]] = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "flite": ("flite",),
     "openssl": ("openssl",),
+    "coturn": ("turnserver",),
 }
-"""Peer -> the names its program may have. The first one is also the Debian package."""
+"""Debian package -> the names its program may have."""
 
 
 def in_ci() -> bool:
@@ -33,7 +34,7 @@ def require_peer(name: str) -> str:
         path = shutil.which(program)
         if path is not None:
             return path
-    message = f"{name} is missing: install it (Debian, Ubuntu: apt-get install {PEERS[name][0]})"
+    message = f"{name} is missing: install it (Debian, Ubuntu: apt-get install {name})"
     if in_ci():
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

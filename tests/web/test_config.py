@@ -180,3 +180,57 @@ def test_advice_for_a_server_that_others_reach() -> None:
 def test_the_reader_needs_a_mapping() -> None:
     with pytest.raises(ConfigError, match="table"):
         read_section(ServerConfig, [1, 2], "server")
+
+
+TURN = """
+webrtc:
+  ice_servers:
+    - {urls: ["stun:turn.example:3478"]}
+    - {urls: ["turn:turn.example:3478?transport=udp"], username: u, credential: hidden-credential}
+    - {urls: ["turns:turn.example"], auth_secret: hidden-auth-secret, ttl_s: 600}
+"""
+
+
+def test_secrets_of_turn_servers_are_masked_and_redacted(tmp_path: Path) -> None:
+    config = read(TURN, tmp_path)
+    assert {"hidden-credential", "hidden-auth-secret"} <= set(config.secrets)
+    text = report(config, {}, read_yaml(tmp_path / "voxglove.yaml")).text()
+    assert "hidden-" not in text and "hidden-" not in repr(config)
+    assert "webrtc.ice_servers[1].credential" in text and "(file)" in text
+
+
+@pytest.mark.parametrize(
+    ("webrtc", "field"),
+    [
+        ("{ice_servers: [{}]}", "ice_servers[0].urls"),
+        ('{ice_servers: [{urls: ["http://x"]}]}', "ice_servers[0].urls"),
+        ('{ice_servers: [{urls: ["turn:"]}]}', "ice_servers[0].urls"),
+        ('{ice_servers: [{urls: ["stun:x?transport=udp"]}]}', "ice_servers[0].urls"),
+        ('{ice_servers: [{urls: ["turn:x"]}]}', "ice_servers[0].urls"),
+        ('{ice_servers: [{urls: ["turn:x"], username: u}]}', "ice_servers[0].username"),
+        (
+            '{ice_servers: [{urls: ["turn:x"], username: u, auth_secret: hidden-secret}]}',
+            "ice_servers[0].auth_secret",
+        ),
+        (
+            '{ice_servers: [{urls: ["turn:x"], auth_secret: hidden-secret, ttl_s: 1}]}',
+            "ice_servers[0].ttl_s",
+        ),
+        ('{ice_servers: {urls: ["turn:x"], credential: hidden-secret}}', "ice_servers"),
+        ("{host_addresses: [eth0]}", "host_addresses"),
+        ("{connect_s: 11}", "connect_s"),
+        ("{relay_only: true}", "relay_only"),
+    ],
+)
+def test_what_webrtc_cannot_use_is_named(webrtc: str, field: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(f"webrtc: {webrtc}", tmp_path)
+    assert caught.value.key == f"webrtc.{field}"
+    assert "hidden-" not in str(caught.value)
+
+
+def test_developers_are_those_on_this_machine_unless_said_otherwise() -> None:
+    assert ServerConfig().for_developers
+    assert not ServerConfig(host="0.0.0.0").for_developers
+    assert ServerConfig(host="0.0.0.0", developer=True).for_developers
+    assert not ServerConfig(developer=False).for_developers

@@ -76,11 +76,13 @@ class Heard:
 class Peer:
     """A page without a browser."""
 
-    def __init__(self, *, data: bool = True, speaks: bool = True) -> None:
+    def __init__(
+        self, *, data: bool = True, speaks: bool = True, ice: RTCConfiguration | None = None
+    ) -> None:
         self.speech = Speech()
         self.messages: list[dict[str, object]] = []
         self.heard: list[Samples] = []
-        self.pc = RTCPeerConnection(RTCConfiguration([]))
+        self.pc = RTCPeerConnection(ice or RTCConfiguration([]))
         self.track = OutgoingVoice(self.speech, opus.Encoder())
         if speaks:
             self.pc.addTrack(self.track)

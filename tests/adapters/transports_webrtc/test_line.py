@@ -185,13 +185,22 @@ async def test_sound_that_waits_too_long_becomes_one_gap() -> None:
 def test_unresolvable_candidates_are_dropped_from_the_offer() -> None:
     local = "a=candidate:1 1 udp 2113937151 6fe2-4a.local 54321 typ host"
     real = "a=candidate:2 1 udp 2113937151 192.0.2.1 54321 typ host"
-    sdp = usable_offer(f"v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n{local}\r\n{real}\r\n")
+    known = "v=0\r\na=fingerprint:sha-256 00\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
+    sdp = usable_offer(f"{known}{local}\r\n{real}\r\n")
     assert real in sdp and ".local" not in sdp
     assert is_mdns(local.removeprefix("a=")) and not is_mdns(real.removeprefix("a="))
 
 
 @pytest.mark.parametrize(
-    "sdp", ["", "v=0", "m=video 9 X 96\r\n", "m=audio 9 X\r\n" * 40, "m=audio\r\n" + "x" * 70_000]
+    "sdp",
+    [
+        "",
+        "v=0",
+        "m=video 9 X 96\r\n",
+        "m=audio 9 X 96\r\n",
+        "m=audio 9 X\r\n" * 40,
+        "m=audio\r\n" + "x" * 70_000,
+    ],
 )
 async def test_an_offer_that_cannot_be_used_is_named_and_ends_the_line(sdp: str) -> None:
     transport = WebRtcTransport(encoder=Tape())

@@ -36,6 +36,8 @@ GOOD: list[dict[str, object]] = [
     {"t": "playback_done", "turnId": "t4"},
     {"t": "speaker", "speaker": "user"},
     {"t": "image", "mime": "image/png", "data": "aGVsbG8="},
+    {"t": "image", "mime": "image/jpeg", "data": "aGVsbG8=", "live": True},
+    {"t": "impair", "loss": 0.25, "burst": 3, "jitter_ms": 150, "down": False},
     {"t": "say", "text": "hello", "from_a_newer_client": 1},
 ]
 
@@ -80,6 +82,14 @@ BAD: list[tuple[str, str, str]] = [
     ('{"t":"image","mime":"text/html","data":""}', "mime", "image/png"),
     ('{"t":"image","mime":"image/png","data":"%%%"}', "data", "base64"),
     ('{"t":"image","mime":"image/png","data":7}', "data", "base64"),
+    ('{"t":"image","mime":"image/png","data":"","live":1}', "live", "true or false"),
+    ('{"t":"impair","burst":1,"jitter_ms":0,"down":true}', "loss", "needs the field"),
+    ('{"t":"impair","loss":1.1,"burst":1,"jitter_ms":0,"down":true}', "loss", "0..1"),
+    ('{"t":"impair","loss":0,"burst":1.5,"jitter_ms":0,"down":true}', "burst", "whole number"),
+    ('{"t":"impair","loss":0,"burst":0,"jitter_ms":0,"down":true}', "burst", "1..10"),
+    ('{"t":"impair","loss":0,"burst":1,"jitter_ms":301,"down":true}', "jitter_ms", "0..300"),
+    ('{"t":"impair","loss":0,"burst":1,"jitter_ms":true,"down":true}', "jitter_ms", "number"),
+    ('{"t":"impair","loss":0,"burst":1,"jitter_ms":0,"down":1}', "down", "true or false"),
 ]
 
 

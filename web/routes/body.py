@@ -1,0 +1,45 @@
+"""A request's JSON body, within a size and a time. Owns nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from aiohttp import web
+
+from ..server import problem
+
+BODY_S = 5.0
+"""How long a body may take to arrive."""
+
+
+async def read_object(
+    request: web.Request, limit: int, example: str
+) -> dict[str, object] | web.Response:
+    """The JSON object in the body ({} for none), or the answer that refuses it: 400, 408, 413."""
+    try:
+        async with asyncio.timeout(BODY_S):
+            raw = await _read(request, limit)
+    except TimeoutError:
+        return problem(408, "too_slow", f"the body took more than {BODY_S:g} s")
+    if raw is None:
+        return problem(413, "too_big", f"the body is limited to {limit} bytes")
+    try:
+        body = json.loads(raw) if raw.strip() else {}
+    except (ValueError, RecursionError):
+        return problem(400, "bad_body", f"the body is no valid JSON; send {example}")
+    if not isinstance(body, dict):
+        return problem(400, "bad_body", f"send a JSON object such as {example}")
+    return body
+
+
+async def _read(request: web.Request, limit: int) -> bytes | None:
+    """The whole body, in however many pieces it comes; None when it is too big."""
+    if (request.content_length or 0) > limit:
+        return None
+    raw = bytearray()
+    async for piece in request.content.iter_any():
+        raw += piece
+        if len(raw) > limit:
+            return None
+    return bytes(raw)
