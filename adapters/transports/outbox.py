@@ -25,7 +25,8 @@ class Outbox:
         self._texts = 0
         self._audio_bytes = 0
         self._filled = asyncio.Event()
-        self._moved = asyncio.Event()
+        self._looking: list[asyncio.Future[None]] = []
+        """Whoever waits in `moved`."""
 
     @property
     def audio_full(self) -> bool:
@@ -55,45 +56,55 @@ class Outbox:
                 return None
             self._filled.clear()
             await self._filled.wait()
-        item = self._items.popleft()
+        item, full = self._items.popleft(), self.audio_full
         if isinstance(item, bytes):
             self._audio_bytes -= len(item)
         else:
             self._texts -= 1
-        self._moved.set()
+        if full:
+            self.wake()
         return item
 
     async def moved(self, timeout_s: float) -> None:
-        """Wait until something was taken, dropped or acknowledged, at most `timeout_s`."""
-        self._moved.clear()
+        """Wait until there is room again, sound was dropped, or `wake`; at most `timeout_s`."""
+        loop = asyncio.get_running_loop()
+        looking: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(timeout_s, _tell, looking)
+        self._looking.append(looking)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self._moved.wait()
-        except TimeoutError:
-            return
+            await looking
+        finally:
+            timer.cancel()
+            self._looking.remove(looking)
 
     def wake(self) -> None:
         """Let `moved` look again."""
-        self._moved.set()
+        for looking in self._looking:
+            _tell(looking)
 
     def drop_audio(self) -> None:
         """Forget queued sound; messages stay in order."""
         self._items = deque(item for item in self._items if isinstance(item, str))
         self._audio_bytes = 0
-        self._moved.set()
+        self.wake()
 
     def drop_all(self) -> None:
         """Forget everything queued."""
         self._items.clear()
         self._texts = self._audio_bytes = 0
-        self._moved.set()
+        self.wake()
 
     def close(self) -> None:
         """Take nothing more in."""
         self.closed = True
         self._filled.set()
-        self._moved.set()
+        self.wake()
 
     def _push(self, item: bytes | str) -> None:
         self._items.append(item)
         self._filled.set()
+
+
+def _tell(looking: asyncio.Future[None]) -> None:
+    if not looking.done():
+        looking.set_result(None)

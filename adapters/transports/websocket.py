@@ -22,9 +22,10 @@ from ...media.errors import (
 )
 from ...media.format import PIPELINE
 from ...media.frame import AudioFrame
-from ...media.transport import HORIZON_MS, Data, Hangup, Played, Signal, TransportInfo
+from ...media.transport import Data, Hangup, Played, Signal, TransportInfo
 from .client_clock import ClientClock
 from .outbox import Outbox
+from .pace import Pace
 from .websocket_messages import (
     MAX_MESSAGE_BYTES,
     BadMessage,
@@ -35,6 +36,8 @@ from .websocket_messages import (
 
 WRITE_DEADLINE_S = 5.0
 """A peer that takes nothing for so long is a slow consumer (close 4002)."""
+FULL_WAIT_S = 0.005
+"""A full outbox is looked at again after so long at the latest."""
 CLOSE_S = 1.5
 """How long the last messages and the close handshake may take."""
 
@@ -90,6 +93,7 @@ class WebSocketTransport:
         self._info = TransportInfo(kind="websocket", peer=peer, clock="estimate", data=True)
         self._socket = socket
         self._clock = ClientClock(PIPELINE.rate, now)
+        self._pace = Pace(PIPELINE.rate)
         self._outbox = Outbox()
         self._intake = _Intake(limits, now)
         self._end: tuple[int, str] | None = None
@@ -119,9 +123,8 @@ class WebSocketTransport:
         the socket is closed too.
         """
         try:
-            while (item := await self._outbox.get()) is not None:
-                async with asyncio.timeout(WRITE_DEADLINE_S):
-                    await self._write(item)
+            async with asyncio.timeout(None) as limit:
+                await self._write_all(_Patience(limit))
         except TimeoutError:
             self._stall()
         except ConnectionError:
@@ -140,13 +143,13 @@ class WebSocketTransport:
         async for message in self._socket:
             if self._end is not None:
                 break
-            heard = self._take(message)
+            heard = self._take(message, at)
+            if heard is None:
+                continue
+            yield heard
             if isinstance(heard, AudioFrame):
-                yield AudioFrame(heard.pcm, PIPELINE, at)
-                at += heard.samples
-            elif heard is not None:
-                yield heard
-            if isinstance(heard, Hangup):
+                at = heard.end
+            elif isinstance(heard, Hangup):
                 return
         self._outbox.close()
         if self._end is None and self._socket.close_code == NORMAL:
@@ -158,22 +161,22 @@ class WebSocketTransport:
     async def send(self, frame: AudioFrame) -> bool:
         """See CallTransport."""
         epoch, deadline = self._clock.epoch, _now() + WRITE_DEADLINE_S
-        horizon = PIPELINE.samples(HORIZON_MS)
         while True:
             if self._end is not None or self._outbox.closed:
                 raise self._broken("the websocket is closed")
             if self._clock.epoch != epoch:
                 return False
             now = _now()
-            over = self._clock.unplayed(now) - horizon
-            if over <= 0 and not self._outbox.audio_full:
+            wait_s = self._pace.wait_s(self._clock.unplayed(now), now)
+            if wait_s <= 0 and not self._outbox.audio_full:
                 break
             if now >= deadline:
                 self._stall()
                 raise self._broken("the peer played nothing")
-            await self._outbox.moved(max(over, PIPELINE.samples(5)) / PIPELINE.rate)
+            await self._outbox.moved(wait_s or FULL_WAIT_S)
         self._outbox.put_audio(frame.pcm)
         self._clock.add(frame.samples, now)
+        self._pace.sent(frame.samples, now)
         return True
 
     def clear(self) -> int:
@@ -220,15 +223,16 @@ class WebSocketTransport:
             async with asyncio.timeout(CLOSE_S):
                 await self._written.wait()
 
-    def _take(self, message: bytes | str) -> AudioFrame | Signal | None:
-        """What one message of the peer means; None when it was used up or refused here."""
+    def _take(self, message: bytes | str, at: int) -> AudioFrame | Signal | None:
+        """What one message of the peer means, sound beginning at `at`; None when it was used up
+        or refused here."""
         size = len(message) if isinstance(message, bytes) else len(message.encode())
         if size > MAX_MESSAGE_BYTES:
             self._finish(TOO_BIG, f"messages are limited to {MAX_MESSAGE_BYTES} bytes")
             return None
         try:
             if isinstance(message, bytes):
-                return self._intake.audio(message, _now())
+                return self._intake.audio(message, at, _now())
             return self._signal(self._intake.text(message, _now()))
         except BadMessage as bad:
             self.post(bad.as_message())
@@ -255,6 +259,15 @@ class WebSocketTransport:
     def _check_epoch(self, kind: str, epoch: int) -> None:
         if epoch > self._clock.epoch:
             raise BadMessage("epoch", f"{kind}.epoch lies ahead; the open epoch is {self.epoch}")
+
+    async def _write_all(self, patience: _Patience) -> None:
+        try:
+            while (item := await self._outbox.get()) is not None:
+                patience.began = _now()
+                await self._write(item)
+                patience.began = None
+        finally:
+            patience.close()
 
     async def _write(self, item: bytes | str) -> None:
         if isinstance(item, bytes):
@@ -288,18 +301,18 @@ class _Intake:
         self._credit = self._burst
         self._credited_at = now
 
-    def audio(self, pcm: bytes, now: float) -> AudioFrame | None:
-        """A frame, or None when the peer is too far ahead of the clock."""
+    def audio(self, pcm: bytes, at: int, now: float) -> AudioFrame | None:
+        """A frame at `at`, or None when the peer is too far ahead of the clock."""
         check_frame(pcm)
-        frame = AudioFrame(pcm, PIPELINE)
+        samples = len(pcm) // 2
         earned = (now - self._credited_at) * PIPELINE.rate
         self._credit = min(self._burst, self._credit + earned)
         self._credited_at = now
-        if frame.samples > self._credit:
-            self.dropped += frame.samples
+        if samples > self._credit:
+            self.dropped += samples
             return None
-        self._credit -= frame.samples
-        return frame
+        self._credit -= samples
+        return AudioFrame(pcm, PIPELINE, at)
 
     def text(self, text: str, now: float) -> dict[str, object]:
         """The checked message; a flood of messages is refused like bad ones."""
@@ -311,6 +324,30 @@ class _Intake:
         """Count a bad message: True when it is one too many."""
         self.refused += 1
         return self._bad.full(now)
+
+
+class _Patience:
+    """Lets `limit` expire when one write takes WRITE_DEADLINE_S. One timer looks after all writes:
+    a timeout around each of 50 a second would cost as much as the writes themselves."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self.began: float | None = None
+        """When the write under way began; None between two."""
+        self._limit = limit
+        self._timer = asyncio.get_running_loop().call_later(WRITE_DEADLINE_S, self._look)
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        since = now if self.began is None else self.began
+        if now - since >= WRITE_DEADLINE_S - 0.001:
+            self._limit.reschedule(now)
+        else:
+            self._timer = loop.call_at(since + WRITE_DEADLINE_S, self._look)
 
 
 def _encoded(message: Mapping[str, object]) -> str:
