@@ -1,0 +1,1 @@
+"""Measuring voxglove beside its peers; README.md here, docs/bench.md. Nothing of it ships."""
