@@ -229,3 +229,28 @@ def test_a_missing_model_falls_back_to_energy_and_says_so(tmp_path: Path) -> Non
     refused = load_vad(path=broken)
     assert isinstance(refused.vad, EnergyVad)
     assert refused.problem is not None and "broken.onnx" in refused.problem
+
+
+@given(st.lists(st.sampled_from((0.05, 0.2, 0.4, 0.6, 0.95)), max_size=120), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_a_pause_is_where_the_end_would_be(probs: list[float], ducked: bool) -> None:
+    """None outside confirmed speech and after a voiced frame; else the position of the end that
+    comes if nothing is said any more, however long until then."""
+    machine = VadMachine()
+    machine.duck(ducked)
+    confirmed = False
+    for index, prob in enumerate(probs):
+        before = machine.pause
+        kinds = [event.kind for event in machine.step(prob, index * FRAME)]
+        confirmed = (confirmed or "confirmed" in kinds) and "end" not in kinds
+        pause = machine.pause
+        assert pause is None or (confirmed and pause <= index * FRAME)
+        if prob >= (0.3 if ducked else 0.5):
+            assert pause is None
+        if before is not None and pause is not None:
+            assert pause == before
+    pause = machine.pause
+    if pause is not None:
+        ends = [e for i in range(6) for e in machine.step(0.0, (len(probs) + i) * FRAME)]
+        assert [(e.kind, e.position) for e in ends] == [("end", pause)]
+        assert machine.pause is None

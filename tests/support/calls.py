@@ -27,6 +27,7 @@ from voxglove.media import events
 from voxglove.media.brain import Command
 from voxglove.media.call import Call, CallPolicy
 from voxglove.media.format import PIPELINE, AudioFormat
+from voxglove.media.inference import Jobs
 from voxglove.media.pcm import Samples
 from voxglove.media.transport import CallInfo
 from voxglove.media.vad.machine import Slicer, VadConfig, VadMachine
@@ -167,11 +168,15 @@ class CallScript:
     """Hang up when the carrier in use has said all."""
     survivors: asyncio.TaskGroup | None = None
     agent: AgentConfig = AgentConfig()
-    ear: type[ScriptedStt] = ScriptedStt
+    ear: Callable[..., ScriptedStt] = ScriptedStt
     voice: type[TimedVoice] = TimedVoice
     mind: type[TimedModel] = TimedModel
     vad: type[SpanVad] = SpanVad
     store: Store | None = None
+    sound: Samples | None = None
+    """What the microphone hears, in place of silence."""
+    jobs: Jobs | None = None
+    """Where the ear's model runs."""
     record: Callable[[TurnEvent], None] | None = None
     """Takes the turn events in place of the log."""
 
@@ -326,13 +331,13 @@ async def hold_call(script: CallScript) -> Held:
         tts=voice,
         vad=vad,
         detector=script.detector,
+        jobs=script.jobs,
         echo_guard=False,
         survivors=script.survivors,
     )
     pipeline = VoicePipeline(parts, config, record=script.record or log.append)
-    line = FixtureTransport(
-        np.zeros(at(script.seconds), np.int16), output=script.output, estimate=script.estimate
-    )
+    sound = np.zeros(at(script.seconds), np.int16) if script.sound is None else script.sound
+    line = FixtureTransport(sound, output=script.output, estimate=script.estimate)
     call = Call(pipeline, CallInfo(call_id="test"), script.policy)
     timeline: list[tuple[int, events.CallEvent]] = []
     call.subscribe(lambda sample, event: timeline.append((sample, event)))
