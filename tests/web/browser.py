@@ -31,7 +31,6 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--autoplay-policy=no-user-gesture-required",
     "--allow-loopback-in-peer-connection",
 )
 
@@ -82,10 +81,14 @@ async def opened(
     allow: bool = True,
     dark: bool = False,
     size: tuple[int, int] = (900, 820),
+    autoplay: bool = True,
 ) -> AsyncIterator[Browser]:
-    """`url` in a fresh Chromium. `microphone` from `microphone_file`; `allow` False refuses it."""
+    """`url` in a fresh Chromium. `microphone` from `microphone_file`; `allow` False refuses it;
+    `autoplay` False wants a press before any sound, as browsers do."""
     program = require_peer("chromium")
     flags = [*FLAGS, "--use-fake-device-for-media-stream"]
+    if autoplay:
+        flags.append("--autoplay-policy=no-user-gesture-required")
     if allow:
         flags.append("--use-fake-ui-for-media-stream")
     else:

@@ -1,8 +1,8 @@
 """A bare page of the server's origin in Chromium, with one `Call` of call.js and all it tells.
 
-No view is loaded: what these tests see is the line and the sound alone. The page is an answer of the
-server that is no page, with the server's content policy. `Lab.wait` reads the page; what the server
-heard is kept by `listen_in`.
+No view is loaded: what these tests see is the line and the sound alone. The page is an answer of
+the server that is no page, with the server's content policy. `Lab.wait` reads the page; what the
+server heard is kept by `listen_in`.
 """
 
 from __future__ import annotations
@@ -83,14 +83,16 @@ class Lab:
 
     async def start(self, line: str = "auto", *, resume: bool = False) -> None:
         """Begin, and wait until the line is up."""
-        await self.page.evaluate(f"lab.call.start({{line: '{line}', resume: {str(resume).lower()}}})")
+        await self.page.evaluate(
+            f"lab.call.start({{line: '{line}', resume: {str(resume).lower()}}})"
+        )
         await self.wait("lab.phase === 'live'")
 
     async def wait(self, condition: str, within_s: float = 15.0) -> None:
         """Until `condition` (JavaScript) holds in the page."""
         try:
             async with asyncio.timeout(within_s):
-                while not await self.page.evaluate(f"Boolean({condition})"):
+                while not await self.get(f"Boolean({condition})"):  # noqa: ASYNC110 - its world
                     await asyncio.sleep(0.05)
         except TimeoutError:
             told = await self.get("JSON.stringify([lab.phases, lab.lines, lab.notices])")
@@ -109,7 +111,9 @@ class Lab:
 
 
 @asynccontextmanager
-async def opened(site: Site, microphone: str | None = None, **options: object) -> AsyncIterator[Lab]:
+async def opened(
+    site: Site, microphone: str | None = None, **options: object
+) -> AsyncIterator[Lab]:
     """A page with a call that has not begun."""
     started = browser.opened(f"{site.url}{PAGE}", microphone=microphone, **options)  # type: ignore[arg-type]
     async with started as chrome:
@@ -164,7 +168,7 @@ def listen_in(brain: EchoBrain) -> Ear:
         signal(given)
 
     brain.hear = both  # type: ignore[method-assign]
-    brain.signal = look  # type: ignore[method-assign]
+    brain.signal = look  # type: ignore[method-assign,assignment]
     return ear
 
 

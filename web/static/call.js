@@ -240,6 +240,8 @@ export class Call {
     if (this.phase === "ended" || (phase === this.phase && !words)) return;
     this.phase = phase;
     if (phase === "ended") this.#close();
+    // On WebRTC the context only shows and records; the element may sound without it.
+    if (phase === "live" && this.kind === "websocket") this.sound.needed();
     this.tell("phase", phase, words);
   }
 

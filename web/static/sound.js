@@ -4,6 +4,7 @@
 
 const RATE = 16000;
 const AWAKE_MS = 300;
+const PRESSES = ["pointerdown", "keydown"];
 
 export class Sound {
   /** `on.frame({seconds, arrived, mic, out, levels})` each 20 ms; of the worklet's player
@@ -50,21 +51,30 @@ export class Sound {
     this.player.connect(this.tap, 0, 1);
     this.reset(this.epoch);
     await Promise.race([woken, new Promise((done) => setTimeout(done, AWAKE_MS))]);
-    if (context.state === "suspended") this.blocked();
+    if (context.state === "suspended") this.wakeByPress();
   }
 
   /** A page that was loaded without a press may not sound yet: the next press wakes it. */
-  blocked() {
-    if (this.waiting) return;
-    this.waiting = true;
-    this.on.blocked("The browser holds the sound back. Click anywhere or press a key.");
+  wakeByPress() {
+    if (this.waking) return;
+    this.waking = true;
     const wake = () => {
-      this.waiting = false;
-      for (const kind of ["pointerdown", "keydown"]) window.removeEventListener(kind, wake, true);
+      this.waking = false;
+      for (const kind of PRESSES) window.removeEventListener(kind, wake, true);
       this.context?.resume().catch(() => {});
       this.element?.play().catch(() => {});
     };
-    for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, wake, true);
+    for (const kind of PRESSES) window.addEventListener(kind, wake, true);
+  }
+
+  blocked() {
+    this.wakeByPress();
+    this.on.blocked("The browser holds the sound back. Click anywhere or press a key.");
+  }
+
+  /** The context carries this call both ways: say so while it may not run. */
+  needed() {
+    if (this.context?.state === "suspended") this.blocked();
   }
 
   fromPlayer(data) {
@@ -108,12 +118,11 @@ export class Sound {
 
   /** This browser wants one rate for everything: take its own, the worklets resample. */
   async restart() {
-    if (this.context.sampleRate !== RATE) return;
-    const { mic, out } = this.streams;
+    if (this.context?.sampleRate !== RATE) return;
     this.closeContext();
     await this.start({ latencyHint: "interactive" });
-    await this.connect("mic", mic);
-    await this.connect("out", out);
+    await this.connect("mic", this.streams.mic);
+    await this.connect("out", this.streams.out);
   }
 
   get canChoose() {
