@@ -28,6 +28,10 @@ MAX_JUMP = 100
 MEMORY_S = 4.0
 """How long disorder is remembered: the depth has shrunk within 5 s of a calm network."""
 
+FLOOR_S = 30.0
+"""The fastest packet of one to two such stretches is what delay is measured against: long enough
+to find one that did not wait, short enough to follow a skewed clock (12 ms at 200 ppm)."""
+
 RETIRED_S = 1.0
 """How long packets of a source that was replaced may still straggle in."""
 
@@ -86,6 +90,12 @@ class JitterBuffer:
         self._retired: tuple[int, int] | None = None
         """The source replaced last, and until when its stragglers are known."""
         self._transit: int | None = None
+        self._delay = _Delay(round(rate * FLOOR_S))
+
+    @property
+    def delay(self) -> int:
+        """How much later than the fastest packet of late the last one left, in RTP samples."""
+        return self._delay.last
 
     @property
     def depth(self) -> int:
@@ -125,7 +135,10 @@ class JitterBuffer:
         if number < order.newest:
             self.statistics.reordered += 1
         order.held[number] = (packet, now)
-        return self._released(list(self._ready(order, now)))
+        ready = self._released(list(self._ready(order, now)))
+        if ready:
+            self._delay.saw(now, ready[-1].packet.timestamp)
+        return ready
 
     def flush(self) -> list[Ready]:
         """The stream is over: everything that still waits, in order."""
@@ -140,6 +153,7 @@ class JitterBuffer:
         self._ssrc = packet.ssrc
         self._order = _Order(packet.sequence)
         self._transit = now - packet.timestamp
+        self._delay.restart(now, packet.timestamp)
         ready.append(Ready(packet, restart=True))
         return self._released(ready)
 
@@ -246,6 +260,31 @@ class _Disorder:
         worst = sorted((behind for _, behind in self._seen), reverse=True)
         needed = worst[1] + 1 if len(worst) > 1 else MIN_DEPTH
         self.depth = min(max(needed, MIN_DEPTH), self._max)
+
+
+class _Delay:
+    """How late packets leave, against the fastest of late. Follows any clock that drifts."""
+
+    def __init__(self, stretch: int) -> None:
+        self.last = 0
+        self._stretch = stretch
+        self._since = self._origin = 0
+        self._floors = (0, 0)
+        """The least transit of the stretch before and of this one."""
+
+    def restart(self, now: int, timestamp: int) -> None:
+        """A new numbering: its first packet is the fastest so far."""
+        self._since, self._origin = now, now - timestamp
+        self._floors, self.last = (0, 0), 0
+
+    def saw(self, now: int, timestamp: int) -> None:
+        """A packet left."""
+        transit = _signed(now - timestamp - self._origin, 32)
+        before, here = self._floors
+        if now - self._since > self._stretch:
+            self._since, before, here = now, here, transit
+        self._floors = (before, min(here, transit))
+        self.last = transit - min(self._floors)
 
 
 def _signed(value: int, bits: int) -> int:

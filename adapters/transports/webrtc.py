@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from aiortc import (
     RTCDataChannel,
@@ -20,15 +20,17 @@ from aiortc import (
 )
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.sdp import candidate_from_sdp
-from av import AudioFrame as AvFrame
 
 from ...media.errors import MediaValueError, TransportClosed, TransportError, TransportStalled
 from ...media.format import PIPELINE
 from ...media.frame import AudioFrame
+from ...media.impair import Impairment
+from ...media.plc import Piece
 from ...media.transport import Gap, Hangup, Signal, TransportInfo
 from . import webrtc_seams as seams
 from .webrtc_config import WebRtcConfig
 from .webrtc_data import DataLine, TooMuch
+from .webrtc_impair import Injector
 from .webrtc_inbox import Inbox
 from .webrtc_sdp import MAX_CANDIDATES, has_data, ice_name, is_mdns, usable_offer
 from .webrtc_track import Encoder, OutgoingVoice, Playout
@@ -79,6 +81,9 @@ class WebRtcTransport:
         """The one DTLS transport of the line: everything is bundled on it."""
         self.streams = streams
         """The incoming voice stream with its statistics."""
+        for stream in streams:
+            stream.deliver = self._hear
+        self._injector = Injector(streams, self._carrier.transport)
         self._voice.setCodecPreferences(seams.opus_only())
         self._pc.add_listener("track", self._on_track)
         self._pc.add_listener("datachannel", self._on_channel)
@@ -249,6 +254,16 @@ class WebRtcTransport:
         """See CallTransport."""
         self.post(message)
 
+    def impair(
+        self, *, loss: float = 0, burst: int = 1, jitter_ms: float = 0, down: bool = False
+    ) -> None:
+        """Make the living line bad from the peer and, with `down`, to it: `loss` 0..1 in bursts of
+        1..`burst` packets, 0..`jitter_ms` more delay each. All zero ends it.
+
+        For developers. Raises MediaValueError naming the field; see webrtc_impair.
+        """
+        self._injector.set(Impairment(loss=loss, burst=burst, jitter_ms=jitter_ms), down=down)
+
     async def aclose(self, reason: str) -> None:
         """See CallTransport: says `bye{reason}` and closes the connection within CLOSE_S."""
         self._playout.clear()
@@ -271,8 +286,7 @@ class WebRtcTransport:
         return self._end is None
 
     async def _pump(self) -> None:
-        """Decoded sound to the inbox, until the remote track ends."""
-        due = 0
+        """Wait until the remote track ends; what it brings comes by `_hear`."""
         while self._end is None and self._carrier.state != "closed":
             track = self._remote
             if track is None:  # a page without a microphone: it may listen and type
@@ -280,16 +294,15 @@ class WebRtcTransport:
                 await self._changed.wait()
                 continue
             try:
-                frame = await track.recv()
+                await track.recv()
             except MediaStreamError:
                 break
-            if isinstance(frame, AvFrame) and frame.pts is not None:
-                if frame.pts > due:
-                    self._inbox.put(Gap(frame.pts - due))
-                self._inbox.put(bytes(frame.planes[0])[: 2 * frame.samples])
-                due = frame.pts + frame.samples
         await asyncio.sleep(CAUSE_S)
         self._finish(TransportClosed("the peer closed its connection"))
+
+    def _hear(self, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            self._inbox.put(piece.pcm or Gap(piece.samples))
 
     def _on_track(self, track: MediaStreamTrack) -> None:
         if track.kind == "audio" and self._remote is None:
@@ -368,5 +381,6 @@ class WebRtcTransport:
         except Exception:
             log.warning("a webrtc connection closed with an error", exc_info=True)
         finally:
+            self._injector.close()
             self.track.stop()
             self._closed.set()

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import aioice.ice
 import aiortc.codecs
@@ -51,6 +53,25 @@ _loopback: ContextVar[bool] = ContextVar("voxglove_ice_loopback", default=False)
 _streams: ContextVar[list[VoiceStream] | None] = ContextVar("voxglove_streams", default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class VoiceReport:
+    """One incoming stream since it began: packets, milliseconds of sound, and how late it is."""
+
+    received: int
+    lost: int
+    late: int
+    recovered_ms: float
+    """Out of the redundancy of the next packet."""
+    concealed_ms: float
+    silent_ms: float
+    jitter_ms: float
+    """RFC 3550's."""
+    delay_ms: float
+    """How long the last packet took beyond the fastest of the last minute, our waiting included."""
+    depth: int
+    """Packets for which a missing one is awaited at present."""
+
+
 class Run(JitterFrame):
     """Everything that one packet made playable. `data` is what a stock decoder would be given."""
 
@@ -64,21 +85,59 @@ class Run(JitterFrame):
 class VoiceStream:
     """One receiving stream; stands where aiortc has its jitter buffer.
 
-    `add` runs on the loop, `decode` in aiortc's decoder thread; they share nothing that changes.
+    With a `deliver` everything happens at once on the loop: decoding costs less than handing a
+    packet to a thread and a frame back. Without one it is aiortc's way: `add` runs on the loop,
+    `decode` in its decoder thread, and the two share nothing that changes.
     """
 
     def __init__(self) -> None:
         self.jitter = JitterBuffer()
         self.concealer = Concealer(opus.Decoder())
+        self.deliver: Callable[[Sequence[Piece]], None] | None = None
+        """Takes the sound of the stream, in order. Set before the first packet."""
+        self.through: Callable[[Callable[[], None]], None] | None = None
+        """Carries packets to us later or never: the developer's injector, in use."""
         self._at = 0
         """Sample at which the decoded stream goes on."""
 
     def add(self, packet: RtpPacket) -> tuple[bool, JitterFrame | None]:
-        """aiortc's contract: (ask for a key frame, what is to be decoded now)."""
-        now = round(asyncio.get_running_loop().time() * RTP_RATE)
+        """aiortc's contract: (ask for a key frame, what its thread is to decode now)."""
         heard = Packet(packet.sequence_number, packet.timestamp, packet.payload, packet.ssrc)
-        ready = self.jitter.add(heard, now)
-        return False, Run(self, ready) if ready else None
+        if self.deliver is None:
+            ready = self.jitter.add(heard, _rtp_now())
+            return False, Run(self, ready) if ready else None
+        if self.through is None:
+            self._take(heard, self.deliver)
+        else:
+            self.through(partial(self._take, heard, self.deliver))
+        return False, None
+
+    def pieces(self, packet: Packet, now: int) -> list[Piece]:
+        """The sound that `packet`, which arrived at RTP sample `now`, makes playable."""
+        ready = self.jitter.add(packet, now)
+        return [piece for item in ready for piece in self.concealer.feed(item)]
+
+    def report(self) -> VoiceReport:
+        """How the stream fares."""
+        packets, samples = self.jitter.statistics, self.concealer.statistics
+        return VoiceReport(
+            received=packets.received,
+            lost=packets.lost,
+            late=packets.late,
+            recovered_ms=PIPELINE.ms(samples.fec),
+            concealed_ms=PIPELINE.ms(samples.concealed),
+            silent_ms=PIPELINE.ms(samples.silence),
+            jitter_ms=1000 * packets.jitter / RTP_RATE,
+            delay_ms=1000 * self.jitter.delay / RTP_RATE,
+            depth=self.jitter.depth,
+        )
+
+    def _take(self, packet: Packet, deliver: Callable[[Sequence[Piece]], None]) -> None:
+        """Never raises: that would end aiortc's transport, and the line with it."""
+        try:
+            deliver(self.pieces(packet, _rtp_now()))
+        except Exception:
+            log.exception("a packet could not be decoded")
 
     def decode(self, ready: Sequence[Ready]) -> list[Frame]:
         """16 kHz mono frames. Silence that has to be kept shows as a step of `pts`."""
@@ -104,6 +163,10 @@ class VoiceStream:
         frame.pts = self._at
         self._at += samples
         return [frame]
+
+
+def _rtp_now() -> int:
+    return round(asyncio.get_running_loop().time() * RTP_RATE)
 
 
 class VoiceDecoder(AiortcDecoder):

@@ -18,6 +18,7 @@ from av.stream import Stream
 
 from ...media.format import PIPELINE
 from ...media.frame import FRAME_MS
+from ...media.jitter import RTP_RATE
 from ...media.transport import HORIZON_MS
 
 FRAME_S = FRAME_MS / 1000
@@ -25,7 +26,13 @@ LATE_S = 0.06
 """A pull so late follows a stall: whole frames are left out until it is on time again."""
 
 _FRAME = PIPELINE.samples(FRAME_MS)
-_TIME_BASE = Fraction(1, PIPELINE.rate)
+_SILENCE = bytes(2 * _FRAME)
+_TIME_BASE = Fraction(1, RTP_RATE)
+_FRAME_TICKS = RTP_RATE * FRAME_MS // 1000
+"""Packets carry RTP's own clock: aiortc then converts nothing (fractions cost as much as SRTP)."""
+
+SETTLED_FRAMES = 10
+"""After so much digital silence every packet of the encoder says the same."""
 
 
 class Encoder(Protocol):
@@ -110,17 +117,27 @@ class OutgoingVoice(MediaStreamTrack):
         self._due: float | None = None
         """When the next frame is to leave."""
         self._frames = 0
+        self._silent = 0
+        """Frames of silence in a row."""
+        self._payload = b""
 
     async def recv(self) -> Packet[Stream]:
         """The next packet, at its time. Raises MediaStreamError when the track was stopped."""
         await self._pace()
         if self.readyState != "live":
             raise MediaStreamError
-        packet = Packet(self._encoder.encode(self._playout.pull(_FRAME)))
-        packet.pts = self._frames * _FRAME
+        packet = Packet(self._encoded(self._playout.pull(_FRAME)))
+        packet.pts = self._frames * _FRAME_TICKS
         packet.time_base = _TIME_BASE
         self._frames += 1
         return packet
+
+    def _encoded(self, pcm: bytes) -> bytes:
+        """The packet of `pcm`. An agent is silent most of a call: that is encoded only once."""
+        self._silent = self._silent + 1 if pcm == _SILENCE else 0
+        if self._silent <= SETTLED_FRAMES:
+            self._payload = self._encoder.encode(pcm)
+        return self._payload
 
     async def _pace(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -18,6 +18,7 @@ from voxglove.adapters.transports.webrtc_inbox import MAX_INPUT_MS, Inbox
 from voxglove.adapters.transports.webrtc_sdp import is_mdns, usable_offer
 from voxglove.adapters.transports.webrtc_track import OutgoingVoice, Playout
 from voxglove.media.errors import MediaValueError, TransportClosed, TransportStalled
+from voxglove.media.jitter import RTP_RATE
 from voxglove.media.transport import Data, Gap
 
 
@@ -99,10 +100,10 @@ async def test_after_a_stall_time_is_left_out_instead_of_a_burst() -> None:
     first = await track.recv()
     await asyncio.sleep(1.0)
     later = [await track.recv() for _ in range(5)]
-    assert first.pts == 0 and later[0].pts == 16_000, "RTP time is real time"
+    assert first.pts == 0 and later[0].pts == RTP_RATE, "RTP time is real time"
     assert track.skipped == 49
     assert np.allclose(np.diff(tape.at[2:]), 0.02, atol=1e-6), "one may follow at once, no more"
-    assert [b.pts - a.pts for a, b in zip(later, later[1:], strict=False)] == [320] * 4  # type: ignore[operator]
+    assert [b.pts - a.pts for a, b in zip(later, later[1:], strict=False)] == [960] * 4  # type: ignore[operator]
     track.stop()
     with pytest.raises(MediaStreamError):
         await track.recv()

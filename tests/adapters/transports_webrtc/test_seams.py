@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import threading
+from collections.abc import Sequence
+from fractions import Fraction
 
 import aioice.ice
 import aiortc.codecs
 import aiortc.codecs.opus
 import aiortc.jitterbuffer
+import aiortc.mediastreams
 import aiortc.rtcrtpreceiver
 import aiortc.rtcrtpsender
 import pytest
@@ -18,8 +21,9 @@ from aiortc.rtp import RtpPacket
 from av import AudioFrame
 
 from voxglove.adapters.transports import webrtc_seams as seams
-from voxglove.media.jitter import Packet
+from voxglove.media.jitter import RTP_RATE, Packet
 from voxglove.media.opus import Encoder
+from voxglove.media.plc import Piece
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +82,30 @@ def test_the_sender_sends_encoded_packets_as_they_are() -> None:
     assert "self.__encoder.pack(data)" in sends
 
 
+def test_packets_in_rtps_own_clock_are_converted_by_nobody() -> None:
+    packed = source(aiortc.codecs.opus.OpusEncoder.pack)
+    assert "convert_timebase(packet.pts, packet.time_base, TIME_BASE)" in packed
+    assert Fraction(1, RTP_RATE) == aiortc.codecs.opus.TIME_BASE
+    assert "if from_base != to_base:" in source(aiortc.mediastreams.convert_timebase)
+
+
+def test_the_way_out_is_one_name_of_the_ice_transport() -> None:
+    """What the injector stands in for: everything leaves by it, encrypted and numbered."""
+    assert "self._send = self._connection.send" in source(aiortc.RTCIceTransport.__init__)
+    sends = source(aiortc.RTCDtlsTransport._send_rtp)
+    assert "await self.transport._send(data)" in sends
+    assert sends.index("protect(data)") < sends.index("transport._send(data)")
+    assert list(inspect.signature(aioice.ice.Connection.send).parameters) == ["self", "data"]
+    assert "self.transport.sendto(data, addr)" in source(aioice.ice.StunProtocol.send_data)
+
+
+def test_a_stream_with_a_reader_leaves_the_decoder_thread_idle() -> None:
+    handled = source(aiortc.rtcrtpreceiver.RTCRtpReceiver._handle_rtp_packet)
+    assert "if encoded_frame is not None and self.__decoder_thread:" in handled
+    ends = source(aiortc.rtcrtpreceiver.decoder_worker)
+    assert "output_q.put(None)" in ends, "the thread still says when the track is over"
+
+
 def test_redundancy_is_asked_for() -> None:
     (opus,) = [c for c in aiortc.codecs.CODECS["audio"] if c.name.lower() == "opus"]
     assert opus.parameters["useinbandfec"] == 1
@@ -132,6 +160,29 @@ async def test_decoding_never_raises(caplog: pytest.LogCaptureFixture) -> None:
     broken = seams.Run(stream, stream.jitter.add(Packet(4, 4 * 960, b"x"), 0))
     broken.stream = None  # type: ignore[assignment]
     assert decoder.decode(broken) == []
+    assert "could not be decoded" in caplog.text
+
+
+async def test_a_reader_is_given_the_sound_on_the_loop_and_never_an_exception(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    encoder, stream, got = Encoder(), seams.VoiceStream(), list[str]()
+
+    def deliver(pieces: Sequence[Piece]) -> None:
+        got.extend(piece.kind for piece in pieces)
+        if len(got) == 4:
+            raise ValueError("the reader is broken")
+
+    stream.deliver = deliver
+    for number in (0, 1, 3, 4, 5):
+        assert stream.add(rtp(number, encoder.encode(bytes(640)))) == (False, None)
+    assert got == ["decoded", "decoded", "fec", "decoded", "decoded", "decoded"]
+    assert stream.report().lost == 1 and stream.report().recovered_ms == 20
+    for number, payload in enumerate((b"", b"\xff" * 50, b"\0"), start=6):
+        stream.add(rtp(number, payload))
+    assert stream.report().received == 8
+    stream.concealer = None  # type: ignore[assignment]
+    assert stream.add(rtp(9, b"x")) == (False, None)
     assert "could not be decoded" in caplog.text
 
 
