@@ -42,7 +42,7 @@ export class Call {
       track: (track) => this.#track(track),
       notice: (words) => this.tell("notice", words),
     });
-    this.pictures = new Camera((picture) => this.send({ t: "image", live: true, ...picture }));
+    this.camera_ = new Camera((picture) => this.send({ t: "image", live: true, ...picture }));
     this.connection = new Connection({
       message: (message) => this.#message(message),
       sound: (pcm) => this.impairment.down(pcm, (late) => this.sound.play(late)),
@@ -149,16 +149,16 @@ export class Call {
   /** Whether the camera is on now. One picture a second, only the newest counts. */
   async camera(on) {
     try {
-      await this.pictures.turn(on);
+      await this.camera_.turn(on);
     } catch (problem) {
       this.tell("notice", problem.message);
     }
-    return this.pictures.on;
+    return this.camera_.on;
   }
 
   /** The camera's MediaStream, to be shown to the person; null while it is off. */
   get preview() {
-    return this.pictures.preview;
+    return this.camera_.preview;
   }
 
   /** Show the agent the picture in `file`. Whether it could be read. */
@@ -296,7 +296,7 @@ export class Call {
   #close() {
     this.leaving.abort();
     clearTimeout(this.tail);
-    this.pictures.turn(false);
+    this.camera_.turn(false);
     this.microphone.close();
     this.impairment.flush();
     this.sound.close();
