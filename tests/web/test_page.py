@@ -15,6 +15,8 @@ from tests.web.echo import EchoBrain
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 RATE = 16_000
+ON_SOCKET = "/?line=websocket"
+"""For what only a socket shows: reports of playback, a line that can be torn."""
 
 
 def tone_file(path: Path) -> str:
@@ -77,7 +79,7 @@ async def test_typed_words_are_answered_and_an_interruption_is_struck_through(
 
 async def test_the_playback_clock_of_the_page_is_exact(tmp_path: Path) -> None:
     """What the page reports as played is every sample that was sent, no more and no fewer."""
-    async with site() as here, browser.opened(here.url + "/") as chrome:
+    async with site() as here, browser.opened(here.url + ON_SOCKET) as chrome:
         reports: list[str] = []
         chrome.page.on(
             "websocket", lambda ws: ws.on("framesent", lambda data: _keep(reports, data))
@@ -99,7 +101,7 @@ def _keep(reports: list[str], data: object) -> None:
 
 async def test_a_lost_socket_comes_back_by_itself_with_the_answer(tmp_path: Path) -> None:
     sentence = "a sentence long enough to lose the line in the middle of it"
-    async with site() as here, browser.opened(here.url + "/") as chrome:
+    async with site() as here, browser.opened(here.url + ON_SOCKET) as chrome:
         await chrome.start()
         await chrome.page.fill("#text", sentence)
         await chrome.page.press("#text", "Enter")
@@ -207,7 +209,7 @@ window.AudioContext = class extends Real {
 
 async def test_a_browser_that_insists_on_its_own_rate_works_as_well(tmp_path: Path) -> None:
     microphone = tone_file(tmp_path / "tone.wav")
-    async with site() as here, browser.opened(here.url + "/", microphone=microphone) as chrome:
+    async with site() as here, browser.opened(here.url + ON_SOCKET, microphone=microphone) as chrome:
         await chrome.context.add_init_script(OTHER_RATE)
         await chrome.page.reload()
         reports: list[str] = []

@@ -3,6 +3,7 @@
 import { find, make, takesKeys } from "./dom.js";
 import { remember, wish } from "./wishes.js";
 
+const CONTROLS = "button, summary, a, input, select, textarea, [role=listbox]";
 const PICTURE_MOST = 8_000_000; // bytes of a file that is worth reading
 
 export class Controls {
@@ -190,17 +191,12 @@ export class Controls {
     if (this.live) this.call.send({ t: "interrupt" });
   }
 
-  /** Space talks where it would do nothing else: not in text, not on another control. */
+  /** Space talks where it would do nothing else: not in text, not on most other controls. */
   isTalkKey({ key, target }) {
     if (key !== " " || this.mode !== "push") return false;
-    const own = target === this.view.talk || target === this.view.ptt;
-    return (
-      own ||
-      !(
-        target instanceof Element &&
-        target.closest("button, summary, a, input, select, textarea, [role=listbox]")
-      )
-    );
+    if (!(target instanceof Element)) return true;
+    if (target === this.view.talk || target === this.view.ptt) return true;
+    return target.matches("input[type=radio]:checked") || !target.closest(CONTROLS);
   }
 
   keyDown(event) {

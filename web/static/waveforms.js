@@ -8,7 +8,8 @@ import { WavePaint } from "./wavepaint.js";
 
 const REACH = 12; // pixels around a mark that count as on it
 const LABEL_EVERY_S = 1;
-const CALM_MS = 500; // between pictures when a person wants no motion
+const FRAME_MS = 28; // between pictures: half of what a screen can is smooth, and half the work
+const CALM_MS = 500; // the same when a person wants no motion
 
 export class Waveforms {
   /** `view`: {canvas, tip, legend, pause, legendButton}; `now()`: call seconds. */
@@ -70,7 +71,7 @@ export class Waveforms {
   frame(time) {
     if (!this.running) return;
     requestAnimationFrame((next) => this.frame(next));
-    if (this.calm.matches && time - this.drawnAt < CALM_MS) return;
+    if (time - this.drawnAt < (this.calm.matches ? CALM_MS : FRAME_MS)) return;
     this.drawnAt = time;
     this.draw();
   }
