@@ -107,11 +107,21 @@ so.
 """
 
 
+TAIL = """
+## Beside the machine
+
+A recogniser that is asked reads at 96 ms of silence what the end of speech will want. The machine
+knows nothing of it: the text is merely there when it is asked for. An answer that is slow is
+announced by a short phrase, the first message of its own speech
+([both](decisions/0009-speculative-recognition.md)).
+"""
+
+
 def page() -> str:
     """All of docs/turns.md."""
     modes = "".join(f"| {floor} | {mode} |\n" for floor, mode in MODES.items())
     public = f"## Public modes\n\n| agent's floor | mode |\n|---|---|\n{modes}"
-    return f"{HEAD}{diagram()}\n{public}"
+    return f"{HEAD}{diagram()}\n{public}{TAIL}"
 
 
 def diagram() -> str:
