@@ -202,14 +202,20 @@ class RtcLines:
                 raise TransportError("no answer could be made in time") from None
 
     async def _live(self, line: RtcLine, session: CallSession, token: str) -> None:
-        """Task of one line in the server's group. Never raises but for cancellation."""
-        transport = line.transport
+        """Task of one line in the server's group. Never raises but for cancellation.
+
+        A client that came to the call after the offer is newer than this line: it stays.
+        """
+        transport, before = line.transport, session.attached
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(transport.run(), name=f"{line.id} run")
                 if await transport.opened():
                     self._connected(line)
-                    await session.attach(transport, token)
+                    if session.attached == before:
+                        await session.attach(transport, token)
+                    else:
+                        await transport.aclose("replaced")
         except Exception:
             log.exception("webrtc line failed", extra={"call_id": line.call_id})
         finally:

@@ -42,7 +42,8 @@ class CallSession:
         self._wire = wire.ServerWire()
         self._client: Client | None = None
         self._pending: set[asyncio.Future[None]] = set()
-        self._attached_before = False
+        self.attached = 0
+        """Clients that were attached so far."""
         call.subscribe(self._on_event)
 
     async def attach(self, client: Client, token: str) -> None:
@@ -56,10 +57,10 @@ class CallSession:
                 token=token,
                 epoch=client.epoch,
                 assistant=self._assistant,
-                resumed=self._attached_before,
+                resumed=self.attached > 0,
             )
         )
-        self._attached_before = True
+        self.attached += 1
         self._post(client, self._wire.snapshot())
         self._client = client
         old = self.call.attach(_Tapped(client, self._on_message))

@@ -281,8 +281,6 @@ class WebRtcTransport:
                 await self.opened()
         except TimeoutError:
             self._finish(TransportClosed(self._why_not_connected()))
-        if self._end is not None and not self._closing.is_set():
-            log.warning("no webrtc connection", extra={"cause": str(self._end)})
         return self._end is None
 
     async def _pump(self) -> None:

@@ -160,6 +160,23 @@ async def test_one_call_moves_from_socket_to_webrtc_and_back() -> None:
         await back.until_closed()
 
 
+async def test_an_attempt_that_connects_too_late_takes_nothing_from_its_successor() -> None:
+    async with rtc_site() as site:
+        peer, token = Peer(), str((await site.session())["token"])
+        sdp = await peer.offer()
+        status, answer = await offer(site, token=token, sdp=sdp)
+        assert status == 200
+        socket = await site.connect(token)  # the page gave up, and went on over /ws
+        await socket.until_kind("ready")
+        await peer.accept(str(answer["sdp"]))
+        lines = site.server.metrics
+        await eventually(lambda: lines.value("rtc_lines_total") == 1)
+        await eventually(lambda: lines.value("rtc_lines_active") == 0)
+        await socket.say(t="say", text="hi")
+        await socket.until_kind("heard")
+        await peer.pc.close()
+
+
 async def test_an_ice_restart_keeps_call_agent_and_answer() -> None:
     async with rtc_site() as site, rtc_client(site) as old:
         ready = await old.until_kind("ready")

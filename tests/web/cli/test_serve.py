@@ -45,7 +45,7 @@ def test_a_server_gets_ready_takes_sessions_and_stops_by_a_signal(
             assert b"<html" in page.read()
         status, offer = ask(f"{url}/session", {})
         assert status == 201
-        assert set(offer) == {"token", "call_id", "ws_url", "expires_at"}
+        assert set(offer) == {"token", "call_id", "ws_url", "expires_at", "rtc"}
         assert str(offer["ws_url"]).startswith(url.replace("http", "ws") + "/ws?token=")
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
