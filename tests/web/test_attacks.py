@@ -162,7 +162,7 @@ async def test_a_body_in_pieces_is_one_body_and_a_slow_one_is_refused(
     async with site() as here:
         whole = ask(here, body=b'{"agent": "demo"}')
         assert status(await raw(here, whole[:-6], whole[-6:], pause_s=0.05)) == 201
-        monkeypatch.setattr("voxglove.web.routes.session.BODY_S", 0.05)
+        monkeypatch.setattr("voxglove.web.routes.body.BODY_S", 0.05)
         assert status(await raw(here, whole[:-6])) == 408
         await eventually(lambda: not _handlers(here)())
 
@@ -433,7 +433,7 @@ async def test_a_mute_that_was_refused_is_not_shown_as_muted() -> None:
             await client.say(t="say", text="a long story")
         await client.say(t="mute", on=True)
         await client.until(lambda c: any(t.get("code") == "busy" for t in c.texts))
-        await client.say(t="image", mime="image/png", data="")
+        await client.say(t="impair", loss=0, burst=1, jitter_ms=0, down=False)
         await client.until(lambda c: any(t.get("code") == "unsupported" for t in c.texts))
         assert not any(text.get("muted") for text in client.texts)
         await client.ws.close()
@@ -485,7 +485,7 @@ async def _bring_to(client: Client, when: str) -> None:
 
 async def _still_alive(client: Client) -> None:
     """The call takes another command, and ends by a hang-up."""
-    await client.say(t="image", mime="image/png", data="")
+    await client.say(t="impair", loss=0, burst=1, jitter_ms=0, down=False)
     await client.until(lambda c: any(text.get("code") == "unsupported" for text in c.texts))
     await client.say(t="hangup")
     assert await client.until_closed() == 1000
