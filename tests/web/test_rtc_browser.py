@@ -15,7 +15,7 @@ from voxglove.adapters.transports.webrtc import WebRtcTransport
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 RATE = 16_000
-ANSWER = "a long answer that goes on and on until the line is back again, and then a little more"
+ANSWER = "an answer that is cut by the line, and goes on"
 
 BLIND = """() => {
   // A browser behind a firewall: none of its addresses leads anywhere.
@@ -59,6 +59,15 @@ async def test_where_ice_finds_no_way_the_call_goes_over_the_socket(tmp_path: Pa
         brain = lab.only(here)
         await eventually(lambda: brain.loud_samples > RATE / 4, 6)
         assert await page.get("lab.phases.map(([phase]) => phase)") == ["connecting", "live"]
+        await page.get("lab.call.hangUp()")
+        await eventually(lambda: here.server.registry.active == 0)
+        # A hang-up before there is a line ends the call as well.
+        await page.make()
+        await page.get("lab.call.start().then(() => null)")
+        await eventually(lambda: len(here.calls.brains) == 1)
+        assert await page.get("lab.phase") == "connecting"
+        await page.get("lab.call.hangUp()")
+        await eventually(lambda: here.server.registry.active == 0, 2)
 
 
 async def test_a_connection_that_breaks_is_made_anew_and_the_answer_goes_on(
@@ -93,6 +102,9 @@ def cut_off(line: WebRtcTransport) -> None:
         protocol.transport.abort()
 
 
+LONG_AGO = """sessionStorage.setItem("voxglove.call", JSON.stringify(
+  { ...JSON.parse(sessionStorage.getItem("voxglove.call")), saved: 0 }))"""
+
 RELOADED = """
 if (sessionStorage.getItem("voxglove.call")) {
   window.lab = { notices: [], messages: [], out: 0, waves: 0 };
@@ -121,6 +133,7 @@ async def test_a_reload_takes_the_call_up_again_without_a_press(line: str, tmp_p
         await page.get(f"lab.call.send({{t: 'say', text: '{ANSWER}'}})")
         await asyncio.sleep(0.5)
         before = float(str(await page.get("lab.call.now()")))
+        await page.get(LONG_AGO)
         await page.page.add_init_script(RELOADED)
         await page.page.reload()
         # Any look into the page counts as a press, so the server is looked at.

@@ -66,6 +66,7 @@ export class Call {
     try {
       await this.sound.open();
     } catch {
+      if (this.phase === "ended") return; // hung up meanwhile
       this.tell("notice", "This browser cannot play sound here. You can read and type.");
     }
     try {
@@ -142,8 +143,15 @@ export class Call {
     return this.sound.canChoose ? listDevices("audiooutput") : [];
   }
 
+  /** Whether it worked. */
   async useSpeaker(deviceId) {
-    await this.sound.useSpeaker(deviceId);
+    try {
+      await this.sound.useSpeaker(deviceId);
+      return true;
+    } catch (error) {
+      this.tell("notice", `This loudspeaker cannot be used (${error.name}).`);
+      return false;
+    }
   }
 
   /** Whether the camera is on now. One picture a second, only the newest counts. */
@@ -209,6 +217,7 @@ export class Call {
   #message(message) {
     switch (message.t) {
       case "ready":
+        this.impairment.flush();
         this.sound.reset(message.epoch);
         this.#ready(message);
         break;
@@ -229,7 +238,7 @@ export class Call {
 
   /** A line that was just attached knows nothing of what was set before. */
   #ready({ resumed }) {
-    this.clock.begin(resumed ? kept.load()?.began : null);
+    this.clock.begin((resumed && kept.load()?.began) || null);
     kept.save({ began: this.clock.began });
     if (this.muted) this.send({ t: "mute", on: true });
     if (this.talking) this.send({ t: "ptt", down: true });
@@ -271,14 +280,15 @@ export class Call {
   #watch() {
     const until = { signal: this.leaving.signal };
     window.addEventListener("pagehide", () => this.connection.leave(), until);
-    window.addEventListener("pageshow", ({ persisted }) => persisted && this.connection.redial(), until);
-    window.addEventListener("online", () => this.connection.redial(), until);
+    const redial = () => this.connection.redial();
+    window.addEventListener("pageshow", ({ persisted }) => persisted && redial(), until);
+    window.addEventListener("online", redial, until);
     const network = navigator.connection;
     let type = network?.type;
     network?.addEventListener?.(
       "change",
       () => {
-        if (network.type !== type) this.connection.redial();
+        if (network.type !== type) redial();
         type = network.type;
       },
       until

@@ -1,19 +1,21 @@
-// Call seconds, estimated: when things happen here, on the server's input clock. Messages and frames
-// come late by a little that varies; the earliest of the last half minute tells most.
+// Call seconds, estimated: when things happen here, on the server's input clock. Messages and
+// frames come late by a little that varies; the earliest of the last while tells most.
 
-const BUCKET_S = 5;
 const BUCKETS = 6;
+const SERVER_S = 30; // messages are few
+const FRAMES_S = 3; // the clock of the sound card may stop, or begin again
 const SLEW_S = 0.002; // per frame of 20 ms: waves never jump for a small correction
 const JUMP_S = 0.25;
 
-/** The least of what was observed lately. */
+/** The least of what was observed in the last `window` seconds. */
 class Least {
-  constructor() {
+  constructor(window) {
+    this.bucket = window / BUCKETS;
     this.buckets = []; // [{number, least}]
   }
 
   observe(at, value) {
-    const number = Math.floor(at / BUCKET_S);
+    const number = Math.floor(at / this.bucket);
     const last = this.buckets.at(-1);
     if (last?.number === number) last.least = Math.min(last.least, value);
     else this.buckets.push({ number, least: value });
@@ -29,8 +31,8 @@ const seconds = () => performance.now() / 1000;
 
 export class CallClock {
   constructor() {
-    this.server = new Least(); // page seconds at call second 0
-    this.frames = new Least(); // page seconds at sound second 0
+    this.server = new Least(SERVER_S); // page seconds at call second 0
+    this.frames = new Least(FRAMES_S); // page seconds at sound second 0
     this.guess = null;
     this.last = null;
   }

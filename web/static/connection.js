@@ -1,6 +1,6 @@
-// The line of a call, and its way back: chooses WebRTC or WebSocket, takes the call up again when the
-// line is lost, goes over to WebSocket when WebRTC does not come up. Owns the one line there is;
-// knows no sound and no page.
+// The line of a call, and its way back: chooses WebRTC or WebSocket, takes the call up again when
+// the line is lost, goes over to WebSocket when WebRTC does not come up. Owns the one line there
+// is; knows no sound and no page.
 
 import { canWebRtc, WebRtcLine } from "./line-webrtc.js";
 import { WebSocketLine } from "./line-websocket.js";
@@ -101,9 +101,13 @@ export class Connection {
     line.open(this.token);
   }
 
-  /** WebRTC has a time to come up, counted from the loss: the call waits no longer than it lives. */
-  expect(line) {
+  /** WebRTC has a time to come up, counted from the loss: the call must live until then. */
+  deadline() {
     this.timers.rtc ??= setTimeout(() => this.giveUpRtc(this.line), RTC_MS);
+  }
+
+  expect(line) {
+    this.deadline();
     clearInterval(this.timers.ask);
     this.timers.ask = setInterval(async () => {
       const { state, cause } = await line.seenByServer();
@@ -143,11 +147,11 @@ export class Connection {
     this.on.phase("live", null);
   }
 
-  closed({ code, status, cause, hopeless }) {
+  closed({ code, status, full, cause, hopeless }) {
     this.up = false;
     if (this.bye || ENDED.has(code)) return this.end(ENDED.get(code) ?? BYE[this.bye] ?? null);
     if (status === 401) return this.end(OVER);
-    if (status === 503 && !this.wasUp) return this.end(cause);
+    if (full && !this.wasUp) return this.end(cause);
     if (hopeless) return this.fallBack(cause);
     if (this.kind === "webrtc" && !this.wasUp && status !== 0) return this.giveUpRtc(this.line);
     this.retry();
@@ -162,7 +166,7 @@ export class Connection {
     const wait = BACKOFF_MS[this.attempts] * (0.8 + 0.4 * Math.random());
     this.attempts += 1;
     clearInterval(this.timers.ask);
-    if (this.kind === "webrtc") this.timers.rtc ??= setTimeout(() => this.giveUpRtc(this.line), RTC_MS);
+    if (this.kind === "webrtc") this.deadline();
     this.timers.retry = setTimeout(() => this.dial(), wait);
   }
 
@@ -210,13 +214,22 @@ export class Connection {
   leave() {
     clearTimeout(this.timers.retry);
     this.expectNothing();
+    if (this.wasUp) kept.save();
     this.line?.abandon();
   }
 
   hangUp() {
-    const { line } = this;
+    const { line, up } = this;
     this.line = null; // it still has to say so
     line?.hangUp();
+    if (line && !up) this.hangUpBySocket();
     this.end(null);
+  }
+
+  /** Without a line the call would wait on the server for one: a socket only to say it. */
+  hangUpBySocket() {
+    const message = ({ t }) => t === "ready" && socket.hangUp();
+    const socket = new WebSocketLine({ message, sound() {}, closed() {} });
+    socket.open(this.token);
   }
 }

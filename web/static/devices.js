@@ -32,7 +32,9 @@ function explain(error) {
         "The microphone is busy: another program uses it. Close that, or type."
       );
     default:
-      return new MicrophoneProblem(`The microphone does not work here (${error.name}). You can type.`);
+      return new MicrophoneProblem(
+        `The microphone does not work here (${error.name}). You can type.`
+      );
   }
 }
 

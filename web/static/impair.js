@@ -9,7 +9,7 @@ export class Impairment {
     this.ways = { up: new Way(), down: new Way() };
   }
 
-  /** loss 0..1, burst: mean frames lost in a row, jitter_ms: extra delay, down: the way back too. */
+  /** loss 0..1, burst: mean frames lost in a row, jitter_ms: added delay, down: both ways. */
   set({ loss = 0, burst = 1, jitter_ms = 0, down = false }) {
     this.values = { loss, burst: Math.max(1, burst), jitter_ms, down };
   }

@@ -1,13 +1,13 @@
-// One peer connection of a call: the microphone's track out, the server's voice in, and the messages
-// of /ws on one data channel. Opened once, closed once; an ICE restart is a new line with the call's
-// token, which is not its matter.
+// One peer connection of a call: the microphone's track out, the server's voice in, and the
+// messages of /ws on one data channel. Opened once, closed once; an ICE restart is a new line with
+// the call's token, which is not its matter.
 
 import { lineState, offer, trickle } from "./signals.js";
 
 const GATHER_MS = 1000; // what is found later is sent by itself
 const DISCONNECTED_MS = 2000; // a moment of bad radio is no lost line
 const BEAT_MS = 500;
-const SILENT_BEATS = 6; // the server sends 50 packets a second, in silence too; ICE notices after 6 s
+const SILENT_BEATS = 6; // the server sends 50 packets a second, always; ICE notices after 6 s
 const HANG_UP_MS = 1000;
 
 export function canWebRtc() {
@@ -19,7 +19,7 @@ export class WebRtcLine {
   lineId = null;
 
   /** `rtc` as /session gave it. `on.message(object)`, `on.remote(MediaStream)`,
-   *  `on.closed({status?, cause, hopeless?})`: none of them after `hangUp` or `abandon`. */
+   *  `on.closed({status?, full?, cause, hopeless?})`: none of them after `hangUp` or `abandon`. */
   constructor(rtc, on) {
     this.rtc = rtc;
     this.on = on;
@@ -38,7 +38,8 @@ export class WebRtcLine {
       await this.connect(token);
     } catch (error) {
       // Only a server that was not reached is worth another try.
-      this.lost({ status: error.status, cause: error.message, hopeless: error.status !== 0 });
+      const { status, full, message } = error;
+      this.lost({ status, full, cause: message, hopeless: status !== 0 });
     }
   }
 

@@ -1,5 +1,5 @@
-// The last twenty minutes of a call as stereo: left the microphone, right what was played. Both come
-// from one audio clock, 20 ms at a time, so they cannot drift apart.
+// The last twenty minutes of a call as stereo: left the microphone, right what was played. Both
+// come from one audio clock, 20 ms at a time, so they cannot drift apart.
 
 const RATE = 16000;
 const BLOCK = 2 * RATE; // one second, interleaved
@@ -45,7 +45,7 @@ export class Tape {
 function header(bytes) {
   const view = new DataView(new ArrayBuffer(HEADER));
   const text = (at, word) => {
-    for (let index = 0; index < word.length; index += 1) view.setUint8(at + index, word.charCodeAt(index));
+    [...word].forEach((letter, index) => view.setUint8(at + index, letter.charCodeAt(0)));
   };
   text(0, "RIFF");
   view.setUint32(4, HEADER - 8 + bytes, true);

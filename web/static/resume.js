@@ -4,20 +4,24 @@
 const KEY = "voxglove.call";
 const OLDEST_MS = 600_000; // no call lingers for longer
 
-/** `{token, kind, rtc, began}` or null. */
-export function load() {
+function read() {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(KEY));
-    return kept?.token && Date.now() - kept.saved < OLDEST_MS ? kept : null;
+    return JSON.parse(sessionStorage.getItem(KEY)) ?? {};
   } catch {
-    return null;
+    return {};
   }
 }
 
-/** Add `values` to what is kept. */
-export function save(values) {
+/** `{token, kind, rtc, began}` or null. */
+export function load() {
+  const kept = read();
+  return kept.token && Date.now() - kept.saved < OLDEST_MS ? kept : null;
+}
+
+/** Add `values` to what is kept; with none, only say that the call lived until now. */
+export function save(values = {}) {
   try {
-    const kept = { ...load(), ...values, saved: Date.now() };
+    const kept = { ...read(), ...values, saved: Date.now() };
     sessionStorage.setItem(KEY, JSON.stringify(kept));
   } catch {
     // Then a reload ends the call.

@@ -1,12 +1,14 @@
 // The HTTP part of a call: /session, and the signalling of WebRTC (docs/protocol.md). Fetches, and
 // turns refusals into words; keeps nothing.
 
+const NO_WEBRTC_NOW = new Set(["busy", "connecting", "no_line", "no_webrtc"]); // /ws may do
+
 export class Refused extends Error {
   /** `status` 0: the server was not reached. */
   constructor(status, words, code = null) {
     super(words);
     this.status = status;
-    this.code = code;
+    this.full = status === 503 && !NO_WEBRTC_NOW.has(code);
   }
 }
 
@@ -19,14 +21,17 @@ async function ask(url, options) {
   }
   const body = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
   if (answer.ok) return body;
-  if (answer.status === 503) {
+  if (answer.status === 503 && !NO_WEBRTC_NOW.has(body.code)) {
     const wait = answer.headers.get("Retry-After") ?? "a few";
     throw new Refused(503, `All lines are busy. Try again in ${wait} seconds.`, body.code);
   }
-  throw new Refused(answer.status, body.message ?? `The server answered ${answer.status}.`, body.code);
+  const words = body.message ?? `The server answered ${answer.status}.`;
+  throw new Refused(answer.status, words, body.code);
 }
 
-const post = (url, body, signal) => ask(url, { method: "POST", body: JSON.stringify(body), signal });
+function post(url, body, signal) {
+  return ask(url, { method: "POST", body: JSON.stringify(body), signal });
+}
 
 /** `{token, rtc | null}`: leave to begin one call. Throws Refused, as all here. */
 export function openSession() {

@@ -1,6 +1,6 @@
-// The browser's ears and mouth on one AudioContext: the microphone and what is played, tapped on one
-// clock; server sound of the WebSocket line by a worklet, that of WebRTC by a media element. Owns
-// the context and the element; knows no socket and no page.
+// The browser's ears and mouth on one AudioContext: the microphone and what is played, tapped on
+// one clock; server sound of the WebSocket line by a worklet, that of WebRTC by a media element.
+// Owns the context and the element; knows no socket and no page.
 
 const RATE = 16000;
 const AWAKE_MS = 300;
@@ -47,6 +47,7 @@ export class Sound {
     this.tap = new AudioWorkletNode(context, "tap", { numberOfInputs: 2, numberOfOutputs: 0 });
     this.tap.port.onmessage = ({ data }) =>
       this.on.frame({ ...data, arrived: performance.now() / 1000 });
+    if (this.speaker) await context.setSinkId?.(this.speaker).catch(() => {});
     this.player.connect(context.destination);
     this.player.connect(this.tap, 0, 1);
     this.reset(this.epoch);
@@ -129,10 +130,11 @@ export class Sound {
     return "setSinkId" in HTMLMediaElement.prototype;
   }
 
+  /** Throws a DOMException for one that cannot be used. */
   async useSpeaker(deviceId) {
-    this.speaker = deviceId;
-    await this.element?.setSinkId?.(deviceId);
     await this.context?.setSinkId?.(deviceId);
+    await this.element?.setSinkId?.(deviceId);
+    this.speaker = deviceId;
   }
 
   play(pcm) {

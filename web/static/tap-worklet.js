@@ -1,6 +1,7 @@
 // Both sides of the call on one clock. Input 0 is the microphone, input 1 what is played; out come,
-// for each 20 ms, {seconds (of its end), mic, out, levels: {in, out}}: PCM16 at 16 kHz, and min, max
-// and rms of each.
+// for each 20 ms, {seconds (of its end), mic, out, levels: {in, out}}: PCM16 at 16 kHz, and min,
+// max and rms of each.
+
 import { Resampler } from "./resample.js";
 
 const RATE = 16000;
