@@ -325,6 +325,8 @@ async def test_the_injector_says_what_it_does_and_the_line_says_why() -> None:
         await page.get_by_role("button", name="No trouble").click()
         calm = {"loss": 0, "burst": 1, "jitter_ms": 0, "down": False}
         assert (await open_page.asked("impair"))[-1] == [calm]
+        await page.get_by_label("Loudspeaker").select_option(label="Earphones")
+        assert await open_page.asked("useSpeaker") == [["ear"]]
         why = "ICE found no way within 9 s."
         await page.evaluate("why => fakeCall.on.line('websocket', why)", why)
         assert (await open_page.texts(".rule")) == [why]

@@ -52,7 +52,10 @@ const slots = new Slots(find("slots"), (card) => place(card), {
   send: (message) => call?.send(message),
   settled: (id, said) => keep.add({ t: "settled", id, said }),
 });
-const developer = new Developer(find("developer"), (setting) => call?.impair(setting));
+const developer = new Developer(find("developer"), {
+  impair: (setting) => call?.impair(setting),
+  speaker: (deviceId) => call?.useSpeaker(deviceId),
+});
 const waves = new Waveforms(
   {
     canvas: find("wave"),
@@ -92,7 +95,7 @@ async function start({ resume = false } = {}) {
     level: showLevel,
     wave: (side, piece) => waves.wave(side, piece),
     line: showLine,
-    devices: (list) => controls.listDevices(list),
+    devices: listDevices,
     notice,
   });
   call = last = mine;
@@ -102,7 +105,15 @@ async function start({ resume = false } = {}) {
   await mine.start({ line: developer.line, deviceId: controls.device, resume });
   if (call !== mine) return;
   controls.enable(page.dataset.phase === "live");
-  await controls.listDevices();
+  await listDevices();
+}
+
+async function listDevices(list) {
+  await controls.listDevices(list);
+  const speakers = (await call?.speakers()) ?? [];
+  developer.listSpeakers(speakers);
+  const heard = call?.hasMicrophone ? controls.deviceName : "none: type to talk";
+  if (call) developer.fact("microphone", heard);
 }
 
 function clear() {

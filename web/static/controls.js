@@ -47,6 +47,10 @@ export class Controls {
     return this.view.device.value || wish("device", null);
   }
 
+  get deviceName() {
+    return this.view.device.selectedOptions[0]?.textContent ?? "";
+  }
+
   bindHands() {
     const { mute, interrupt, text, device } = this.view;
     mute.addEventListener("click", () => this.mute(!this.call?.muted));
@@ -201,7 +205,7 @@ export class Controls {
 
   keyDown(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || this.view["help-box"].open) return;
-    if (event.key === "Escape") return this.escape();
+    if (event.key === "Escape") return this.escape(event);
     if (this.isTalkKey(event) && this.live) {
       event.preventDefault();
       if (!event.repeat) this.talk(true);
@@ -225,7 +229,8 @@ export class Controls {
     this.talk(false);
   }
 
-  escape() {
-    if (!this.on.sheet()) this.interrupt();
+  escape({ target }) {
+    const own = target instanceof Element && target.matches("input[type=search], select");
+    if (!own && !this.on.sheet()) this.interrupt(); // there it empties the field or folds the list
   }
 }

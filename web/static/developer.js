@@ -16,13 +16,14 @@ const TROUBLE = [
 const SETTLE_MS = 200; // a slider on its way says nothing yet
 
 export class Developer {
-  /** `impair({loss, burst, jitter_ms, down})` is told to the call. */
-  constructor(root, impair) {
+  /** `impair({loss, burst, jitter_ms, down})` and `speaker(deviceId)` are told to the call. */
+  constructor(root, { impair, speaker }) {
     this.impair = impair;
+    this.onSpeaker = speaker;
     this.values = Object.fromEntries(TROUBLE.map(({ name, start }) => [name, start]));
     this.facts = make("dl", "pairs facts");
     this.known = {};
-    root.append(this.lines(), this.injector(), group("This call", this.facts));
+    root.append(this.lines(), this.injector(), this.speakers(), group("This call", this.facts));
     this.environment();
   }
 
@@ -68,6 +69,27 @@ export class Developer {
     this.trouble.setAttribute("role", "status");
     set.append(make("div", "", reset), this.trouble);
     return set;
+  }
+
+  /** Where the agent's voice comes out; only where the browser lets one choose. */
+  speakers() {
+    this.speaker = make("select", "field");
+    this.speaker.addEventListener("change", () => this.onSpeaker(this.speaker.value));
+    this.speakerSet = fieldset("Loudspeaker");
+    this.speaker.setAttribute("aria-label", "Loudspeaker");
+    this.speakerSet.append(this.speaker);
+    this.speakerSet.hidden = true;
+    return this.speakerSet;
+  }
+
+  listSpeakers(list) {
+    const options = list.map(({ deviceId, label }, n) => {
+      const option = make("option", "", label || `Loudspeaker ${n + 1}`);
+      option.value = deviceId;
+      return option;
+    });
+    this.speakerSet.hidden = options.length < 2;
+    this.speaker.replaceChildren(...options);
   }
 
   slider(set, { name, words, unit, min = 0, max, step, start }) {

@@ -6,7 +6,7 @@ export const MOST = 4000;
 const WORDS = {
   vad: ({ event, position }) => `${event}, dated ${(position / 16000).toFixed(2)} s`,
   turn: ({ event, turn, reason, hold_ms: hold, text }) =>
-    `${turn ?? "?"} ${event}, ${reason}${hold == null ? "" : `, held ${hold} ms`}: ${text}`,
+    `${turn ?? "–"} ${event}, ${reason}${hold == null ? "" : `, held ${hold} ms`}: ${text}`,
   response: ({ event, turn, text, heard }) => {
     const words = event === "cut" ? `, heard: ${heard ?? ""}` : text ? `: ${text}` : "";
     return `${turn ?? "–"} ${event}${words}`;

@@ -75,10 +75,11 @@ const MAKERS = {
     const kind = event === "committed" ? "turn" : "turn-other";
     const held = hold == null ? null : `held ${Math.round(hold)} ms`;
     const sure = p == null ? null : `p ${p.toFixed(2)}`;
-    const word = [`turn ${turn ?? "?"}`, event === "committed" ? null : event, held, sure];
+    const called = turn == null ? "turn" : `turn ${turn}`;
+    const word = [`${called}${event === "committed" ? "" : ` ${event}`}`, held, sure];
     const detail = [reason, held, sure, text ? `“${short(text)}”` : null];
     const made = mark(kind, t, word.filter(Boolean).join(" · "), detail.filter(Boolean).join(", "));
-    made.says = `Turn ${turn ?? "?"} ${event}`;
+    made.says = `T${called.slice(1)} ${event}`;
     return made;
   },
   interruption: ({ event, reason, t }) => {

@@ -8,6 +8,8 @@ const KEPT_S = 1200;
 const SIZE = KEPT_S * PER_SECOND;
 const MOST_MARKS = 4000;
 const MOST_UNHEARD_S = 6;
+const MOST_SKIPPED = 2; // places of 20 ms
+const SOUNDS = 0.02; // of full scale, from lowest to highest
 
 export class Track {
   constructor() {
@@ -24,15 +26,30 @@ export class Track {
     this.last = 0;
   }
 
+  /** A clock that is estimated skips a place now and then: small holes are filled. */
   wave(side, { at, min, max }) {
     const index = Math.round(at * PER_SECOND);
     const here = this.sides[side];
     if (index < 0 || !here) return;
-    const place = index % SIZE;
-    here.index[place] = index;
-    here.low[place] = min;
-    here.high[place] = max;
+    const skipped = index - here.newest - 1;
+    const first = skipped > 0 && skipped <= MOST_SKIPPED ? here.newest + 1 : index;
+    for (let each = first; each <= index; each += 1) {
+      const place = each % SIZE;
+      here.index[place] = each;
+      here.low[place] = min;
+      here.high[place] = max;
+    }
+    here.newest = index;
     this.last = Math.max(this.last, at);
+  }
+
+  /** The second after which `side` was silent until `to`; `from` when it did not sound since. */
+  silentSince(side, from, to) {
+    for (let index = Math.floor(to * PER_SECOND); index > from * PER_SECOND; index -= 1) {
+      const found = this.at(side, index);
+      if (found && found[1] - found[0] > SOUNDS) return (index + 1) / PER_SECOND;
+    }
+    return from;
   }
 
   /** [low, high] of the 20 ms at `index`, or null where nothing is known. */
@@ -79,7 +96,7 @@ export class Track {
     if (event !== "cut" || !text || heard == null) return;
     const began = this.answers.get(turn);
     if (began === undefined || text.length <= heard.length) return;
-    const from = this.pausedAt ?? t;
+    const from = this.pausedAt === null ? t : this.silentSince("out", this.pausedAt, t);
     const perChar = heard.length > 8 ? (from - began) / heard.length : 0.06;
     const length = Math.min(MOST_UNHEARD_S, perChar * (text.length - heard.length));
     this.unheard.push({ from, to: from + length });
@@ -90,6 +107,7 @@ export class Track {
 
 function envelope() {
   return {
+    newest: -1,
     index: new Int32Array(SIZE).fill(-1),
     low: new Float32Array(SIZE),
     high: new Float32Array(SIZE),

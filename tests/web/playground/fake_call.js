@@ -80,6 +80,18 @@ export class Call {
     ];
   }
 
+  async speakers() {
+    return [
+      { deviceId: "desk", label: "Desk" },
+      { deviceId: "ear", label: "Earphones" },
+    ];
+  }
+
+  async useSpeaker(id) {
+    this.asked.push(["useSpeaker", id]);
+    return true;
+  }
+
   async camera(on) {
     this.asked.push(["camera", on]);
     return on;
