@@ -206,7 +206,10 @@ class ToneTts:
 
 
 class Silence:
-    """A TurnDetector that always says: now. The VAD's silence has decided already."""
+    """A TurnDetector that looks at nothing: a turn is over after `hold_ms` of silence."""
+
+    def __init__(self, hold_ms: int) -> None:
+        self._decision = Decision(hold_ms, "silence")
 
     async def decide(self, query: TurnQuery) -> Decision:
-        return Decision(0, "silence")
+        return self._decision

@@ -54,8 +54,9 @@ def script_of(stalls_ms: Sequence[float], labels: list[int]) -> Script:
 async def alignment(
     system: System, place: Place, setting: Setting, seed: int, stalls_ms: Sequence[float]
 ) -> Round:
-    """P14 of one call. `caller_samples`: how far each mark lies from its label, against the first;
-    `agent_ms`: how far the answers lie from when the caller heard them."""
+    """P14 of one call. `clock_ms`: how far each mark lies from its label, against the first: what
+    the input clock gave way to a stall. `channels_ms`: how far each answer lies from where the
+    caller heard it, against the caller's own mark before it."""
     found = Round("recording", system.name, 1, load=os.getloadavg()[0])
     labels: list[int] = []
     short = replace(setting, sentences=1, tone_ms=1_000)
@@ -68,13 +69,16 @@ async def alignment(
     found.failures = [log.failed for log in logs if log.failed]
     marks = _marks(left)
     first = marks[0] if marks else 0
+    clock = [
+        (at - first - label + labels[0]) * 1000 / RATE
+        for at, label in zip(marks, labels, strict=False)
+    ]
+    agent = _agent(right, logs[0], first - labels[0])
     found.values = {
         "marks": len(marks),
         "expected": len(labels),
-        "caller_samples": [
-            at - first - (label - labels[0]) for at, label in zip(marks, labels, strict=False)
-        ],
-        "agent_ms": _agent(right, logs[0], first - labels[0]),
+        "clock_ms": clock,
+        "channels_ms": [heard - ms for heard, ms in zip(agent, clock, strict=False)],
     }
     return found
 

@@ -19,7 +19,7 @@ from bench import measures
 from bench.caller import Caller, Log, Script
 from bench.clips import noises
 from bench.processes import Place, Running, Stats, System
-from bench.scripts import conversation, listening, marks, noise
+from bench.scripts import conversation, listening, marks, noise, once
 from tests.audio_fixtures.load import VariantClass
 
 LAG_LIMIT_MS = 5.0
@@ -92,7 +92,7 @@ async def call_all(
 ) -> list[Log]:
     """Run a caller for each script, starting at random in PHASES_S; their logs."""
     callers = [Caller(running.system.kind, running.port, script) for script in scripts]
-    spread = PHASES_S if len(callers) > 1 else 0.2
+    spread = phases_s(len(callers))
 
     async def one(caller: Caller) -> None:
         await asyncio.sleep(random.uniform(0, spread))
@@ -109,6 +109,11 @@ async def call_all(
     return [caller.log for caller in callers]
 
 
+def phases_s(callers: int) -> float:
+    """Over how long the callers' starts are spread."""
+    return PHASES_S if callers > 1 else 0.2
+
+
 class Window:
     """Statistics at the beginning and the end of the time in which all calls are up."""
 
@@ -118,7 +123,7 @@ class Window:
         self._seconds = seconds
 
     async def watch(self, running: Running, callers: Sequence[Caller]) -> None:
-        await asyncio.sleep((PHASES_S if len(callers) > 1 else 0.2) + SETTLE_S)
+        await asyncio.sleep(phases_s(len(callers)) + SETTLE_S)
         self.first = await running.stats()
         await asyncio.sleep(self._seconds)
         self.last = await running.stats()
@@ -137,11 +142,11 @@ async def talk(system: System, place: Place, n: int, setting: Setting, seed: int
     random = Random(seed)
     found = Round("talk", system.name, n, setting.turn, load=os.getloadavg()[0])
     window = Window(setting.seconds)
-    total = setting.seconds + PHASES_S + 2 * SETTLE_S + 0.5
+    total = setting.seconds + phases_s(n) + SETTLE_S + 0.5
     with Running(system, setting.arguments, place) as running:
-        await call_all(running, [conversation(3, Random(seed))], random)  # the first call warms
+        await call_all(running, [once(Random(seed))], random)  # the first call warms
         idle = await running.stats(trim=True)
-        idle_pct = await _idle(running)
+        idle_pct = await _idle(running, min(2.0, setting.seconds / 2))
         rss: list[Stats] = []
 
         async def during(running: Running, callers: Sequence[Caller]) -> None:
@@ -192,7 +197,7 @@ def quantiles(values: Sequence[float]) -> dict[str, float]:
     return {"p50": float(p50), "p90": float(p90), "p99": float(p99), "max": float(max(values))}
 
 
-async def _idle(running: Running, seconds: float = 2.0) -> float:
+async def _idle(running: Running, seconds: float) -> float:
     """CPU of a process without calls, in % of a core."""
     before = await running.stats()
     await asyncio.sleep(seconds)
@@ -204,7 +209,7 @@ async def echo(system: System, place: Place, n: int, setting: Setting, seed: int
     """P1: frames through transport and pipeline and back."""
     found = Round("echo", system.name, n, load=os.getloadavg()[0])
     with Running(system, {"mode": "echo"}, place) as running:
-        scripts = [marks(setting.seconds / 2) for _ in range(n)]
+        scripts = [marks(min(5.0, setting.seconds)) for _ in range(n)]
         logs = await call_all(running, scripts, Random(seed))
     found.lag_ms = measures.lag_p99(logs)
     found.failures = [log.failed for log in logs if log.failed]

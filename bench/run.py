@@ -13,9 +13,10 @@ import os
 import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from zlib import crc32
 
 from bench import rounds
 from bench.processes import NotReady, Place, System, places, systems
@@ -27,9 +28,26 @@ from tests.audio_fixtures.load import VariantClass
 REPEATS = 3
 """How often a disturbed round is tried at most."""
 ALL = ("P1", "P2", "P3", "P4", "P5", "P6", "P9", "P10", "P13", "P14")
+STALLS_MS = (300, 1_000, 1_500)
 IN_TALK = frozenset(("P2", "P3", "P4", "P5", "P9", "P13"))
 
-Task = Callable[[int], Awaitable[Round]]
+Run = Callable[[int], Awaitable[Round]]
+Named = Iterator[tuple[str, Run]]
+"""What a round is called, and the round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One round to come. `run` takes a seed, the same for every system in the same place."""
+
+    system: str
+    what: str
+    repeat: int
+    run: Run
+
+    def seed(self, attempt: int) -> int:
+        """Phases, clips and pauses of this round."""
+        return crc32(f"{self.what} {self.repeat} {attempt}".encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,85 +71,66 @@ def order(ours: System, peers: Sequence[System]) -> list[System]:
     return [ours, *peers, ours] if peers else [ours]
 
 
-def tasks(plan: Plan, ours: System, place: Place) -> Iterator[tuple[str, Task]]:
-    """Every round of the plan, interleaved; each is a function of a seed."""
-    for _ in range(plan.repeats):
-        for system in order(ours, plan.peers):
-            yield from _startup(plan, system, place)
-        for n in plan.calls:
+def tasks(plan: Plan, ours: System, place: Place) -> Iterator[Task]:
+    """Every round of the plan, interleaved."""
+    talks = [partial(_talks, n=n) for n in plan.calls]
+    parts: list[Callable[[Plan, System, Place], Named]] = [_startup, *talks, _noises]
+    for repeat in range(plan.repeats):
+        for part in parts:
             for system in order(ours, plan.peers):
-                yield from _talks(plan, system, place, n)
-        for system in [ours, *plan.peers]:
-            yield from _noises(plan, system, place)
+                for what, run in part(plan, system, place):
+                    yield Task(system.name, what, repeat, run)
     for system in [ours, *plan.peers]:
         if "P9" in plan.only:
-            yield (
-                f"{system.name} growth",
-                partial(_growth, plan, system, place),
-            )
+            yield Task(system.name, "growth", 0, _growth(plan, system, place))
     if "P14" in plan.only:
-        stalls = (300, 1_000, 1_500)
-        yield "voxglove recording", lambda seed: alignment(ours, place, plan.setting, seed, stalls)
+        yield Task(ours.name, "recording", 0, _recording(plan, ours, place))
 
 
-def _startup(plan: Plan, system: System, place: Place) -> Iterator[tuple[str, Task]]:
+def _startup(plan: Plan, system: System, place: Place) -> Named:
     if "P10" in plan.only:
-        yield (
-            f"{system.name} startup",
-            lambda seed: rounds.startup(system, place, plan.setting, seed),
-        )
+        yield "startup", lambda seed: rounds.startup(system, place, plan.setting, seed)
 
 
-def _talks(plan: Plan, system: System, place: Place, n: int) -> Iterator[tuple[str, Task]]:
+def _talks(plan: Plan, system: System, place: Place, *, n: int) -> Named:
+    setting = plan.setting
     if plan.only & IN_TALK:
-        yield (
-            f"{system.name} talk N={n}",
-            lambda seed: rounds.talk(system, place, n, plan.setting, seed),
-        )
+        yield f"talk N={n}", lambda seed: rounds.talk(system, place, n, setting, seed)
     if "P4" in plan.only and n == plan.calls[0]:
-        own = replace(plan.setting, turn="default")
-        yield (
-            f"{system.name} talk, own turns",
-            lambda seed: rounds.talk(system, place, n, own, seed),
-        )
+        own = replace(setting, turn="default")
+        yield "talk, own turns", lambda seed: rounds.talk(system, place, n, own, seed)
     if "P1" in plan.only:
-        yield (
-            f"{system.name} echo N={n}",
-            lambda seed: rounds.echo(system, place, n, plan.setting, seed),
-        )
+        yield f"echo N={n}", lambda seed: rounds.echo(system, place, n, setting, seed)
 
 
-def _noises(plan: Plan, system: System, place: Place) -> Iterator[tuple[str, Task]]:
-    if "P6" not in plan.only:
-        return
-    for kind in rounds.NOISES:
-        yield (
-            f"{system.name} {kind}",
-            partial(_noise, plan, system, place, kind),
-        )
+def _noises(plan: Plan, system: System, place: Place) -> Named:
+    if "P6" in plan.only:
+        for kind in rounds.NOISES:
+            yield f"noise: {kind}", _noise(plan, system, place, kind)
 
 
-async def _growth(plan: Plan, system: System, place: Place, seed: int) -> Round:
-    return await rounds.growth(system, place, plan.setting, plan.growth_calls)
+def _noise(plan: Plan, system: System, place: Place, kind: VariantClass) -> Run:
+    each, n = plan.noises_each, plan.noise_calls
+    return lambda seed: rounds.false_alarms(system, place, n, plan.setting, seed, kind, each)
 
 
-async def _noise(plan: Plan, system: System, place: Place, kind: VariantClass, seed: int) -> Round:
-    each = plan.noises_each
-    return await rounds.false_alarms(
-        system, place, plan.noise_calls, plan.setting, seed, kind, each
-    )
+def _growth(plan: Plan, system: System, place: Place) -> Run:
+    return lambda seed: rounds.growth(system, place, plan.setting, plan.growth_calls)
 
 
-async def run(plan: Plan, say: Callable[[str], None]) -> list[Round]:
-    """All rounds, disturbed ones repeated up to REPEATS times and kept in the record."""
+def _recording(plan: Plan, system: System, place: Place) -> Run:
+    return lambda seed: alignment(system, place, plan.setting, seed, STALLS_MS)
+
+
+async def run(plan: Plan, found: list[Round], say: Callable[[str], None]) -> None:
+    """All rounds into `found`, disturbed ones repeated up to REPEATS times and kept as well."""
     generator, place = places(realtime=plan.realtime)
     generator.settle()
-    ours = systems()["voxglove"]
-    found: list[Round] = []
-    for number, (name, task) in enumerate(tasks(plan, ours, place)):
+    for task in tasks(plan, systems()["voxglove"], place):
+        name = f"{task.system}, {task.what}"
         for attempt in range(REPEATS):
             try:
-                one = await task(1_000 * number + attempt)
+                one = await task.run(task.seed(attempt))
             except (NotReady, OSError, TimeoutError, ExceptionGroup) as error:
                 say(f"{name}: {error}")
                 break
@@ -140,7 +139,6 @@ async def run(plan: Plan, say: Callable[[str], None]) -> list[Round]:
             say(f"{name}: lag {one.lag_ms:.1f} ms" + ("" if one.valid else ", DISCARDED"))
             if one.valid:
                 break
-    return found
 
 
 def plan_of(given: argparse.Namespace) -> Plan:
@@ -195,12 +193,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the record."""
     given = options().parse_args(arguments)
     plan = plan_of(given)
-    found = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
+    found: list[Round] = []
+    try:
+        asyncio.run(run(plan, found, lambda line: print(line, file=sys.stderr, flush=True)))
+    except KeyboardInterrupt:
+        print("stopped; this is what there is", file=sys.stderr)
     print(table(found))
     print(discarded(found))
     print(machine())
     given.json.parent.mkdir(parents=True, exist_ok=True)
-    record = {"machine": machine(), "rounds": [one.as_json() for one in found]}
+    record = {
+        "machine": machine(),
+        "setting": asdict(plan.setting) | {"realtime": plan.realtime, "lag_limit": plan.limit_ms},
+        "rounds": [one.as_json() for one in found],
+    }
     given.json.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     return 0
 

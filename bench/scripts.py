@@ -39,6 +39,18 @@ def conversation(seconds: float, random: Random, *, barge_in: bool = True) -> Sc
     return script
 
 
+def once(random: Random) -> Script:
+    """One question; gone when the answer begins."""
+
+    def script(caller: Caller) -> Iterator[bytes]:
+        yield from silence(400)
+        yield from caller.say("question", clip(random.choice(QUESTIONS)))
+        yield from until_answered(caller)
+        yield from silence(400)
+
+    return script
+
+
 def noise(clips: Sequence[Clip], random: Random) -> Script:
     """For each clip: a question, and the clip 0.8 to 1.2 s into its answer."""
 

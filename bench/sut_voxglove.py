@@ -49,8 +49,6 @@ from voxglove.media.line import Line
 from voxglove.media.transport import CallInfo, Signal
 from voxglove.media.vad.machine import VadConfig
 from voxglove.media.vad.silero import load_vad
-from voxglove.pipelines.commit import TurnConfig
-from voxglove.pipelines.detectors.heuristic import Tiers
 from voxglove.web.app import create_app
 from voxglove.web.brains import OpenedModel
 from voxglove.web.build import DEMO, Shared, call_factory
@@ -59,8 +57,6 @@ from voxglove.web.config import CallConfig, Config, LogConfig, PartConfig, Serve
 from voxglove.web.frontdesk.bookings import Bookings
 from voxglove.web.server import SERVER
 from voxglove.web.stack import Part, Speech, open_speech
-
-AT_ONCE = Tiers(question_ms=0, statement_ms=0, unfinished_ms=0, dictation_ms=0)
 
 
 def options() -> argparse.Namespace:
@@ -83,17 +79,15 @@ def options() -> argparse.Namespace:
 
 def config(given: argparse.Namespace) -> Config:
     """Defaults but for what the contract fixes."""
-    vad, turn = VadConfig(), TurnConfig()
-    if given.turn == "vad":
-        vad = replace(vad, silence_ms=given.min_silence_ms)
-        turn = replace(turn, tiers=AT_ONCE)
+    vad = VadConfig()
+    if given.turn == "vad":  # the silence is the turn rule's; the detector's own is part of it
+        vad = replace(vad, silence_ms=min(vad.silence_ms, given.min_silence_ms))
     return Config(
         server=ServerConfig(port=given.port),
         call=CallConfig(record_dir=given.record),
         stt=PartConfig(name="scripted"),
         tts=PartConfig(name="scripted"),
         vad=vad,
-        turn=turn,
         log=LogConfig(level="warning"),
     )
 
@@ -117,18 +111,20 @@ def shared_parts(given: argparse.Namespace) -> Shared:
     return Shared(
         config=settings,
         factories={DEMO: agent},
-        speech=speech(settings, script, by_silence=given.turn == "vad"),
+        speech=speech(
+            settings, script, hold_ms=given.min_silence_ms if given.turn == "vad" else None
+        ),
         model=OpenedModel(lambda: FixedModel(script), "fixed", "the bench's", local=True),
         bookings=Bookings(":memory:"),
         clock=datetime.now,
     )
 
 
-def speech(settings: Config, script: Script, *, by_silence: bool) -> Speech:
+def speech(settings: Config, script: Script, *, hold_ms: int | None) -> Speech:
     """Silero, and either no turn model at all or the one that ships."""
     parts = {name: Part("fixed") for name in ("stt", "tts", "vad", "turn")}
     load_vad(settings.vad)
-    silence, sound = Silence(), sound_of(script)
+    sound, silence = sound_of(script), Silence(hold_ms or 0)
     made = Speech(
         stt=lambda jobs: FixedStt(script),
         tts=lambda jobs: ToneTts(sound, script.tts_ms),
@@ -136,7 +132,7 @@ def speech(settings: Config, script: Script, *, by_silence: bool) -> Speech:
         detector=lambda jobs: silence,
         parts=parts,
     )
-    if by_silence:
+    if hold_ms is not None:
         return made
     with tempfile.NamedTemporaryFile("w", suffix=".json") as nothing:
         nothing.write("[]")
