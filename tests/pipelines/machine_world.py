@@ -59,6 +59,7 @@ class Manners:
     parts: int = 1
     """An answer falls silent between this many parts."""
     narrate: float = 800
+    aside: float = 600
 
 
 @dataclass
@@ -70,6 +71,9 @@ class _Voice:
     left: list[int]
     narration: bool = False
     audible: bool = False
+    aside: int = 0
+    """Sound left of the phrase that announces it; it sounds while this is positive."""
+    announced: bool = False
 
 
 @dataclass
@@ -238,6 +242,10 @@ class World:
                 share = ms(self.manners.speak) // self.manners.parts
                 begins = self.at + ms(self.manners.think)
                 self._voices.append(_Voice(gen, begins, [share] * self.manners.parts))
+            case voc.Acknowledge(gen):
+                for voice in self._voices:
+                    if not voice.narration and voice.gen == gen and self.at < voice.begins:
+                        voice.aside = ms(self.manners.aside)
             case voc.StartNarration(command):
                 length = ms(self.manners.narrate)
                 self._voices.append(_Voice(command, self.at, [length], narration=True))
@@ -269,6 +277,9 @@ class World:
             return
         narrations = [one for one in self._voices if one.narration]
         voice = narrations[0] if narrations else self._voices[0]
+        if voice.aside > 0:
+            self._play_aside(voice)
+            return
         if self.at < voice.begins:
             return
         if not voice.left:
@@ -288,6 +299,16 @@ class World:
                 voice.audible = False
                 voice.begins = self.at + ms(self.manners.think)
                 self.feed(voc.Silenced(self.at, voice.gen))
+
+    def _play_aside(self, voice: _Voice) -> None:
+        if not voice.announced:
+            voice.announced = True
+            self.feed(voc.Sounded(self.at, voice.gen, aside=True))
+            if self.paused or voice not in self._voices:
+                return
+        voice.aside -= FRAME
+        if voice.aside <= 0 and self.at < voice.begins:
+            self.feed(voc.Silenced(self.at, voice.gen))
 
     def _end(self, voice: _Voice) -> None:
         if voice.narration:

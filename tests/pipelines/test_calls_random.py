@@ -20,6 +20,7 @@ from voxglove.adapters.tts.scripted import Timing, TtsFaults
 from voxglove.core.errors import ModelError
 from voxglove.core.tool import Tool
 from voxglove.media import brain
+from voxglove.pipelines.commit import TurnConfig
 
 SCHEMA = {"type": "object", "properties": {}}
 SYLLABLES = ("ba", "ko", "mi", "du", "re", "fa", "so", "la", "ti", "ne")
@@ -102,9 +103,15 @@ def scripts(draw: st.DrawFn) -> CallScript:
             [None, None, SttFaults(late_finals_ms={0: 700}), SttFaults(lost_finals={1})]
         )
     )
+    model = draw(steps(words))
+    # Each is said once at most, so that its sound says which of them it was.
+    phrases = tuple(f"{next(words)} {next(words)}." for _ in range(20))
     return CallScript(
         caller=caller,
-        model=draw(steps(words)),
+        model=model,
+        turn=TurnConfig(
+            acknowledge_after_ms=draw(st.sampled_from([0, 300, 700])), acknowledgements=phrases
+        ),
         does=does,
         tools=[
             _tool("book", 0.3, []),

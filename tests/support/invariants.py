@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from voxglove.core.messages import Message
 from voxglove.core.view import STILL_RUNNING
@@ -18,7 +19,6 @@ from voxglove.pipelines import vocabulary as voc
 
 from .calls import RATE, Held
 from .hearing import Piece, heard_samples, heard_words
-from .timed import TimedTts
 
 SILENCE = RATE * 60 // 1000
 """Sound may go on for this long after a decision (invariant 1)."""
@@ -43,15 +43,32 @@ def check_all(held: Held, *, word_tolerance: int = 0, exact: bool = True) -> Non
     check_replay(held)
 
 
-def _born(held: Held, voice: TimedTts) -> int:
+def _born(held: Held, piece: Piece) -> int:
+    """When the text of `piece` was given to be spoken. A phrase that announces an answer was made
+    at the start of the call, and counts from where it was told last."""
+    voice = held.voices[piece.response]
+    said = words(" ".join(voice.texts))
+    asides = [
+        sample
+        for sample, event in held.timeline
+        if _is_aside(event) and words(event.text) == said and sample <= piece.at
+    ]
+    if asides:
+        return asides[-1]
     return held.sample(voice.born) if voice.born is not None else -1
+
+
+def _is_aside(event: events.CallEvent) -> TypeGuard[events.Transcript]:
+    """A narration that belongs to an answer announces it, and is cut with it."""
+    told = isinstance(event, events.Transcript) and event.source == "narration"
+    return told and event.gen is not None
 
 
 def check_silence_after_cuts(held: Held) -> None:
     """1: 60 ms after a cut no sample of what was being said is played, on any carrier."""
     cuts = [at for at, effect in held.effects() if isinstance(effect, voc.Cut | voc.EndNarration)]
     for piece in _all_pieces(held):
-        born, end = _born(held, held.voices[piece.response]), piece.at + piece.end - piece.start
+        born, end = _born(held, piece), piece.at + piece.end - piece.start
         for cut in cuts:
             late = born < cut and end > cut + SILENCE
             kept = late and _survives(held, piece.response, cut)
@@ -69,7 +86,7 @@ def _survives(held: Held, response: int, cut: int) -> bool:
 
 def _narrations(held: Held) -> list[str]:
     told = held.of(events.Transcript)
-    return [event.text for event in told if event.source == "narration"]
+    return [event.text for event in told if event.source == "narration" and not _is_aside(event)]
 
 
 def check_no_uninvited_sound(held: Held) -> None:
