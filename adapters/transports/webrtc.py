@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict
 
 from aiortc import (
     RTCDataChannel,
@@ -186,6 +187,8 @@ class WebRtcTransport:
             if await self._connects():
                 await self._pump()
         finally:
+            for stream in self.streams:
+                log.info("the sound of a webrtc line", extra=asdict(stream.report()))
             self._finish(TransportClosed("the line was given up"))
             await self._close()
 

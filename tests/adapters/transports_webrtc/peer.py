@@ -83,7 +83,7 @@ class Peer:
         self.messages: list[dict[str, object]] = []
         self.heard: list[Samples] = []
         self.pc = RTCPeerConnection(ice or RTCConfiguration([]))
-        self.track = OutgoingVoice(self.speech, opus.Encoder())
+        self.track = OutgoingVoice(self.speech, opus.Encoder(complexity=1))
         if speaks:
             self.pc.addTrack(self.track)
         else:
