@@ -73,7 +73,8 @@ async def test_speech_and_messages_go_both_ways(tell: Tell) -> None:
     tell(f"webrtc on loopback: correlation up {up:.3f}, down {down:.3f}")
     assert up >= 0.95 and down >= 0.95
     told = on.heard.signals()
-    assert [item for item in told if isinstance(item, Data)] == [Data({"t": "say", "text": "hello"})]
+    messages = [item for item in told if isinstance(item, Data)]
+    assert messages == [Data({"t": "say", "text": "hello"})]
     # Nothing but what a held-up sender left out is missing.
     missing = sum(item.samples for item in told if isinstance(item, Gap))
     assert missing <= 320 * on.peer.track.skipped
