@@ -1,5 +1,8 @@
 """Keyless voice to voice, measured: `python bench/latency.py [--utterances N] [--json FILE]`.
 
+The echo's first chunk, "You said:", comes from the voice's phrase cache after the first call.
+`--fresh` answers with the caller's own words instead, so that nothing was ever said before.
+
 Ten callers, one after the other and in real time: each says one sentence and is answered by the
 local stack (Whisper, smart-turn, Piper) over an echo. Inference counts when it is ready, as on a
 live call. Prints p50 and p90 from the end of speech to the first sample of the answer, with the
@@ -18,7 +21,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +31,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.audio_fixtures.dsp import join
 from tests.audio_fixtures.load import Fixture, fixture
 from tests.support.audio import first_loud_sample
+from voxglove.adapters.models.scripted import EchoModel, ScriptedModel
 from voxglove.adapters.transports.fixture import FixtureTransport
+from voxglove.core.agent import Agent
+from voxglove.core.builder import Glove
+from voxglove.core.cancel import CancelToken
+from voxglove.core.model import ModelRequest, ModelResult, Notify
 from voxglove.media import events as call
 from voxglove.media.call import Call
 from voxglove.media.frame import AudioFrame
@@ -57,10 +65,10 @@ class Measured:
     parts: Mapping[str, float]
 
 
-async def measure(shared: Shared, spoken: Fixture) -> Measured | None:
+async def measure(shared: Shared, spoken: Fixture, agent: str = "demo") -> Measured | None:
     """One call in real time; None when it got no answer."""
     audio = join([RATE // 2, spoken.pcm])
-    info = CallInfo(call_id=f"bench-{spoken.name}", line="fixture", agent="demo")
+    info = CallInfo(call_id=f"bench-{spoken.name}", line="fixture", agent=agent)
     metrics: list[call.Metric] = []
     async with open_call(shared, info, CallOptions(has_display=False)) as opened:
 
@@ -127,13 +135,32 @@ def report(found: Sequence[Measured]) -> str:
     return "\n".join(lines)
 
 
-async def run(utterances: Sequence[str]) -> list[Measured]:
+class Parrot(EchoModel):
+    """Says what it heard, and nothing before it."""
+
+    async def prompt(
+        self, request: ModelRequest, notify: Notify, token: CancelToken
+    ) -> ModelResult:
+        said = next((m.text for m in reversed(request.messages) if m.is_user_turn), "")
+        model = ScriptedModel([f"{said} That is what I heard."])
+        return await model.prompt(request, notify, token)
+
+
+def parrot(_: CallInfo) -> Agent:
+    """An agent over `Parrot`, under the name the calls ask for."""
+    return Glove(model=Parrot(), system_prompt="Repeat what you hear.").build()
+
+
+async def run(utterances: Sequence[str], *, fresh: bool = False) -> list[Measured]:
     """All utterances, one call after the other."""
     model = PartConfig(name="scripted", arg="echo")
     shared = await open_shared(Config(model=model), {})
+    if fresh:
+        shared = replace(shared, factories={**shared.factories, "parrot": parrot})
     try:
         await shared.warm()
-        found = [await measure(shared, fixture(name)) for name in utterances]
+        agent = "parrot" if fresh else "demo"
+        found = [await measure(shared, fixture(name), agent) for name in utterances]
     finally:
         shared.close()
     return [one for one in found if one is not None]
@@ -144,9 +171,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure keyless voice-to-voice latency.")
     parser.add_argument("--utterances", type=int, default=len(UTTERANCES), help="how many (1-10)")
     parser.add_argument("--json", type=Path, help="write the numbers there too")
+    parser.add_argument("--fresh", action="store_true", help="answer with the caller's words")
     options = parser.parse_args(arguments)
     asked = UTTERANCES[: max(1, options.utterances)]
-    found = asyncio.run(run(asked))
+    found = asyncio.run(run(asked, fresh=options.fresh))
     print(report(found))
     if options.json is not None:
         rows = [{"name": m.name, "total_ms": m.total, "truth_ms": m.truth} | m.parts for m in found]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ..adapters.tts.port import Audio, Done, Failed, TextToSpeech, TtsEvent, TtsFactory
 from ..media.format import AudioFormat
 from .speaker import close_voice
+from .text.spoken import to_spoken
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ async def _render(text: str, factory: TtsFactory) -> Phrase:
     tts: TextToSpeech = factory()
     try:
         await tts.open()
-        tts.send_text(text)
+        tts.send_text(to_spoken(text).text)
         tts.flush()
         sound: list[Audio] = []
         async for event in tts.events():

@@ -25,6 +25,7 @@ from ..media.vad.port import Vad
 from ..media.vad.silero import load_vad
 from ..pipelines.detectors.port import TurnDetector
 from ..pipelines.detectors.smart_turn import SmartTurnDetector
+from ..pipelines.text.spoken import to_spoken
 from .config import Config, PartConfig
 from .config_reader import ConfigError
 
@@ -121,7 +122,16 @@ def _open_tts(opening: _Opening) -> Callable[[Jobs], TextToSpeech]:
             from ..adapters.tts.piper_onnx import piper_tts, piper_voice
 
             voice = piper_voice(_path(part.arg or opening.config.models.tts))
-            opening.parts["tts"] = Part("piper_onnx", voice.warm)
+            turn = opening.config.turn
+            phrases = turn.acknowledgements if turn.acknowledge_after_ms else ()
+
+            def warm() -> None:
+                # Every call speaks these: from here on they come from the voice's own cache.
+                voice.warm()
+                for phrase in phrases:
+                    voice.synthesise(to_spoken(phrase).text)
+
+            opening.parts["tts"] = Part("piper_onnx", warm)
             return lambda jobs: piper_tts(voice, jobs)
         case "flite":
             from ..adapters.tts.flite import FliteVoice, flite_tts

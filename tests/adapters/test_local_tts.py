@@ -90,6 +90,26 @@ async def test_sentences_are_made_no_further_ahead_than_needed(pool: InferencePo
     await events.aclose()  # type: ignore[attr-defined]
 
 
+async def test_the_first_sentence_has_the_pool_for_itself(pool: InferencePool) -> None:
+    """Somebody waits for it in silence; the next ones are made while it sounds."""
+    jobs = Jobs(pool)
+    tts = LocalTts(Counted(), jobs)
+    for number in range(3):
+        tts.send_text(f"Sentence {number}.")
+    assert jobs.statistics().submitted == 1
+    events = tts.events()
+    reading = asyncio.ensure_future(anext(events))
+    for now in range(0, 9_600, 320):
+        jobs.tick(now)
+        await asyncio.sleep(0)
+        if reading.done():
+            break
+    await reading
+    assert jobs.statistics().submitted == 1 + AHEAD
+    await tts.aclose()
+    await events.aclose()  # type: ignore[attr-defined]
+
+
 async def test_a_failed_sentence_is_reported_behind_those_before_it(pool: InferencePool) -> None:
     jobs = Jobs(pool)
     rig = TtsRig(lambda: LocalTts(Counted(), jobs), jobs.tick)
