@@ -68,6 +68,8 @@ async def test_where_ice_finds_no_way_the_call_goes_over_the_socket(tmp_path: Pa
         assert await page.get("lab.phase") == "connecting"
         await page.get("lab.call.hangUp()")
         await eventually(lambda: here.server.registry.active == 0, 2)
+        await eventually(lambda: not here.server.lines._living)
+        await asyncio.sleep(0.1)  # aioice sleeps once more after its end
 
 
 async def test_a_connection_that_breaks_is_made_anew_and_the_answer_goes_on(
