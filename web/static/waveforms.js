@@ -7,6 +7,7 @@ import { Track } from "./track.js";
 import { WavePaint } from "./wavepaint.js";
 
 const REACH = 12; // pixels around a mark that count as on it
+const ROOM = 0.08; // of the picture right of now, for the words of the newest mark
 const LABEL_EVERY_S = 1;
 const FRAME_MS = 28; // between pictures: half of what a screen can is smooth, and half the work
 const CALM_MS = 500; // the same when a person wants no motion
@@ -83,7 +84,7 @@ export class Waveforms {
 
   get end() {
     const now = this.running ? this.now() : this.track.last;
-    return this.held ?? Math.max(now, this.paint.seconds);
+    return this.held ?? Math.max(now + ROOM * this.paint.seconds, this.paint.seconds);
   }
 
   draw() {
@@ -98,7 +99,8 @@ export class Waveforms {
   summary(end) {
     const from = Math.max(0, end - this.paint.seconds);
     const last = this.track.marks.at(-1);
-    const seen = `Sound of you and of the agent from ${clockTime(from)} to ${clockTime(end)}.`;
+    const to = Math.min(end, this.track.last);
+    const seen = `Sound of you and of the agent from ${clockTime(from)} to ${clockTime(to)}.`;
     return last ? `${seen} Last mark: ${words(last)}.` : `${seen} No marks yet.`;
   }
 
