@@ -205,3 +205,28 @@ async def test_the_theme_is_chosen_and_remembered_and_motion_can_rest() -> None:
         await open_page.start()
         await open_page.booking(3)
         assert await page.evaluate(moving) == 0
+
+
+@pytest.mark.browser
+async def test_a_screen_reader_hears_of_questions_and_reads_final_words_when_asked_to() -> None:
+    async with playground() as open_page:
+        page = open_page.page
+        log = page.get_by_role("log", name="Conversation")
+        assert await log.get_attribute("aria-live") == "off", "the agent speaks aloud already"
+        await page.click("#help")
+        await page.get_by_label("A screen reader reads the conversation too").check()
+        await page.get_by_role("button", name="Close", exact=True).click()
+        assert await log.get_attribute("aria-live") == "polite"
+        await open_page.hear({"t": "speech", "turnId": 1, "text": "It is", "pos": 0})
+        bubble = page.locator(".said.agent")
+        assert await bubble.get_attribute("aria-live") == "off", "words that grow"
+        final = {"turnId": 1, "heard": "It is", "unheard": " done.", "interrupted": True}
+        await open_page.hear({"t": "heard", **final})
+        assert await bubble.get_attribute("aria-live") is None
+        assert await page.locator("s").get_attribute("aria-label") == "not said:  done."
+        slot = {"id": "a", "renderer": "generic", "input": {"title": "Which?"}, "strategy": "stay"}
+        await open_page.hear({"t": "slot", **slot})
+        assert await page.inner_text("#asks") == "The agent shows: Which?"
+        assert await page.get_by_role("article", name="The agent shows: Which?").count() == 1
+        assert await page.locator("[aria-live=assertive], [role=alert]").count() == 1
+        assert await page.locator("#state").get_attribute("aria-live") == "polite"

@@ -51,6 +51,7 @@ const tools = new ToolCalls((chip) => place(chip));
 const slots = new Slots(find("slots"), (card) => place(card), {
   send: (message) => call?.send(message),
   settled: (id, said) => keep.add({ t: "settled", id, said }),
+  asked: (title) => (find("asks").textContent = `The agent shows: ${title}`),
 });
 const developer = new Developer(find("developer"), {
   impair: (setting) => call?.impair(setting),
@@ -71,6 +72,7 @@ const controls = new Controls({
   picture: showPicture,
   notice,
   mode: () => call && showState(page.dataset.state),
+  read: (on) => transcript.readAloud(on),
   panel: () => page.dataset.view === "work" && panel.open(!panel.isOpen, true),
   sheet: () => {
     if (!panel.isSheet) return false;

@@ -27,6 +27,7 @@ export class Controls {
         "preview",
         "help-box",
         "keys-on",
+        "read-on",
       ].map((id) => [id, find(id)])
     );
     this.bindHands();
@@ -115,11 +116,17 @@ export class Controls {
   }
 
   bindHelp() {
-    const { "help-box": box, "keys-on": keys } = this.view;
+    const { "help-box": box, "keys-on": keys, "read-on": read } = this.view;
     find("help").addEventListener("click", () => box.showModal());
     box.addEventListener("click", (event) => event.target === box && box.close());
     keys.checked = wish("keys", true);
     keys.addEventListener("change", () => remember("keys", keys.checked));
+    read.checked = wish("read", false);
+    read.addEventListener("change", () => {
+      remember("read", read.checked);
+      this.on.read(read.checked);
+    });
+    this.on.read(read.checked);
   }
 
   /** What can be used follows the call. */

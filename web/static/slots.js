@@ -5,8 +5,8 @@ import { button, make, pairs } from "./dom.js";
 
 export class Slots {
   /** `place(card)` puts a card into the conversation; `on.send({t: "resolve" | "reject", …})`
-   *  takes what a person chose and `on.settled(id, said)` what stays of it; `hint` is where open
-   *  questions out of sight are pointed to. */
+   *  takes what a person chose, `on.settled(id, said)` what stays of it, `on.asked(title)` hears of
+   *  a new question; `hint` is where open questions out of sight are pointed to. */
   constructor(hint, place, on) {
     this.hint = hint;
     this.place = place;
@@ -41,6 +41,7 @@ export class Slots {
     if (known?.open || known?.root.isConnected) known.root.replaceWith(root);
     else this.place(root);
     this.cards.set(slot.id, card);
+    this.on.asked(card.words);
     if (slot.renderer in TO_READ) return; // nobody waits for it
     this.watch.observe(root);
   }

@@ -38,8 +38,6 @@ export class Transcript {
     if (!this.partial) {
       this.partial = this.bubble("user");
       this.partial.root.classList.add("partial");
-      // Growing words would be read again and again.
-      this.partial.root.setAttribute("aria-live", "off");
     }
     this.partial.words.textContent = text;
     this.scroll();
@@ -48,6 +46,7 @@ export class Transcript {
   utterance({ text, turnId, source }) {
     const bubble = this.users.get(turnId) ?? this.partial ?? this.bubble("user");
     this.partial = null;
+    settled(bubble);
     bubble.root.classList.remove("partial");
     bubble.words.textContent = text;
     if (source === "typed") note(bubble, "typed");
@@ -83,6 +82,7 @@ export class Transcript {
     const struck = interrupted && unheard.trim();
     agent.text = struck ? heard + unheard : heard;
     agent.heardTo = struck ? heard.length : null;
+    for (const part of agent.parts) if (part.bubble) settled(part.bubble);
     this.write(agent);
     if (struck) note(agent.parts.at(-1).bubble, "you interrupted");
     if (turnId == null) this.forget(turnId); // a greeting: the next one is another
@@ -142,6 +142,11 @@ export class Transcript {
     this.scroll();
   }
 
+  /** Whether screen readers read final words. Off at first: the agent speaks aloud already. */
+  readAloud(on) {
+    this.root.setAttribute("aria-live", on ? "polite" : "off");
+  }
+
   /** A line across the conversation. */
   rule(words) {
     this.add(make("p", "rule", words));
@@ -166,6 +171,7 @@ export class Transcript {
     const words = make("div", "words");
     const notes = make("div", "note");
     const root = make("div", `said ${side}`, who, words, notes);
+    root.setAttribute("aria-live", "off"); // words that grow would be read again and again
     this.add(root);
     return { root, words, note: notes };
   }
@@ -187,6 +193,11 @@ export class Transcript {
 function note(bubble, words) {
   const known = [...bubble.note.children].some((child) => child.textContent === words);
   if (!known) bubble.note.append(make("span", "", words));
+}
+
+/** Its words are final: a screen reader may read what is written next. */
+function settled(bubble) {
+  bubble.root.removeAttribute("aria-live");
 }
 
 function unsaid(text) {
