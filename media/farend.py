@@ -7,6 +7,7 @@ when the two clocks have drifted apart. Never decides what was played: it is tol
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -35,7 +36,11 @@ class FarEnd:
         self._rate = RATE
         self._tap = Resampler(RATE, RATE)
         self._parts: list[bytes] = []
-        self._pcm: Samples = np.zeros(0, np.int16)
+        self._pieces: deque[Samples] = deque()
+        """What was played, and what silence lay between, up to `_end`: at least REFERENCE of it."""
+        self._held = 0
+        self._known = 0
+        """How much of it counts: a second, less what was said anew."""
         self._end = 0
         self._running = False
 
@@ -64,10 +69,16 @@ class FarEnd:
     def reference(self, at: int, samples: int) -> Samples:
         """What was played over input samples [at, at + samples), zeros where nothing was."""
         out = np.zeros(samples, np.int16)
-        start = self._end - len(self._pcm)
-        low, high = max(at, start), min(at + samples, self._end)
-        if low < high:
-            out[low - at : high - at] = self._pcm[low - start : high - start]
+        end = self._end
+        for piece in reversed(self._pieces):
+            start = end - len(piece)
+            low, high = max(at, start), min(at + samples, end)
+            if low < high:
+                out[low - at : high - at] = piece[low - start : high - start]
+            end = start
+            if end <= at:
+                break
+        out[: min(samples, max(0, self._end - self._known - at))] = 0
         return out
 
     def _rest(self) -> None:
@@ -78,11 +89,30 @@ class FarEnd:
 
     def _put(self, start: int, pcm: Samples) -> None:
         missing = start - self._end
-        if missing >= 0:
-            before = np.concatenate((self._pcm, np.zeros(min(missing, REFERENCE), np.int16)))
-        else:
-            before = self._pcm[: max(0, len(self._pcm) + missing)]
-        self._pcm = np.concatenate((before, pcm))[-REFERENCE:]
+        if missing > 0:
+            self._keep(np.zeros(min(missing, REFERENCE), np.int16))
+        elif missing < 0:
+            self._take_back(-missing)
+        self._known = min(REFERENCE, max(0, self._known + missing) + len(pcm))
+        self._keep(pcm)
         self._end = start + len(pcm)
         if self._record is not None and len(pcm):
             self._record(start, pcm)
+
+    def _keep(self, pcm: Samples) -> None:
+        """Pieces are joined only when somebody asks: 50 arrive a second, questions are rare."""
+        if not len(pcm):
+            return
+        self._pieces.append(pcm)
+        self._held += len(pcm)
+        while self._held - len(self._pieces[0]) >= REFERENCE:
+            self._held -= len(self._pieces.popleft())
+
+    def _take_back(self, samples: int) -> None:
+        """The newest `samples` are said anew."""
+        while samples and self._pieces:
+            last = self._pieces.pop()
+            kept = last[: max(0, len(last) - samples)]
+            samples -= len(last) - len(kept)
+            self._held -= len(last)
+            self._keep(kept)

@@ -28,7 +28,7 @@ class AudioFrame:
     source: str | None = None
 
     def __post_init__(self) -> None:
-        if len(self.pcm) % self.format.bytes_per_sample:
+        if len(self.pcm) % (2 * self.format.channels):
             raise MediaValueError(
                 "pcm",
                 f"{len(self.pcm)} bytes",
@@ -38,12 +38,12 @@ class AudioFrame:
     @property
     def samples(self) -> int:
         """Samples per channel in this frame."""
-        return len(self.pcm) // self.format.bytes_per_sample
+        return len(self.pcm) // (2 * self.format.channels)
 
     @property
     def end(self) -> int:
         """Index of the first sample after this frame."""
-        return self.at + self.samples
+        return self.at + len(self.pcm) // (2 * self.format.channels)
 
     def array(self) -> npt.NDArray[np.int16]:
         """A read-only view: shape [samples] for mono, [samples, channels] otherwise."""

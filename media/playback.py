@@ -64,7 +64,9 @@ class _Epoch:
         """The pieces within output samples [start, stop), in order."""
         low, high = start - self.base, stop - self.base
         for sent in self.sent:
-            if sent.end > low and sent.start < high:
+            if sent.start >= high:
+                return
+            if sent.end > low:
                 yield sent.chunk.slice(low - sent.start, high - sent.start)
 
 
