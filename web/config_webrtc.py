@@ -61,7 +61,8 @@ class WebRtcSection:
     host_addresses: tuple[str, ...] = ()
     ice_servers: tuple[IceServerConfig, ...] = ()
     relay_only: bool = False
-    connect_s: float = MAX_CONNECT_S
+    connect_s: float = 8.0
+    """Sooner than a page gives up by itself (9 s), so that it can show the server's cause."""
 
     def __post_init__(self) -> None:
         for address in self.host_addresses:
