@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 
 import pytest
 
@@ -296,18 +298,29 @@ async def test_push_to_talk_mute_and_the_other_hands_do_what_they_say() -> None:
         await page.get_by_role("combobox", name="Microphone").select_option(label="Headset")
         assert await open_page.asked("useDevice") == [["two"]]
         await page.set_input_files(
-            "#picture-file", {"name": "menu.png", "mimeType": "image/png", "buffer": PIXEL}
+            "#picture-file", {"name": "menu.png", "mimeType": "image/png", "buffer": PICTURE}
         )
-        await page.get_by_alt_text("Picture you showed: menu.png").wait_for()
+        picture = page.get_by_alt_text("Picture you showed: menu.png")
+        await picture.wait_for()
+        assert await picture.evaluate("image => image.naturalWidth") == 8
         assert await open_page.asked("sendImage") == [["menu.png"]]
         await page.get_by_role("button", name="Camera").click()
         assert await page.get_attribute("#camera", "aria-pressed") == "true"
 
 
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-    "1f15c4890000000d49444154789c6360f8cf500f0003860180347a1d5b0000000049454e44ae426082"
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+PICTURE = b"".join(
+    (
+        b"\x89PNG\r\n\x1a\n",
+        _chunk(b"IHDR", struct.pack(">2I5B", 8, 8, 8, 0, 0, 0, 0)),
+        _chunk(b"IDAT", zlib.compress((b"\x00" + bytes(range(0, 256, 32))) * 8)),
+        _chunk(b"IEND", b""),
+    )
 )
+"""8 x 8 grey pixels as a PNG."""
 
 
 async def test_the_injector_says_what_it_does_and_the_line_says_why() -> None:
