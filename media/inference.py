@@ -325,6 +325,39 @@ class OnnxSession(Protocol):
         ...
 
 
+class Binding(Protocol):
+    """The part of `onnxruntime.IOBinding` used here: memory that a run reads and writes in place.
+    Whoever binds an array keeps it alive and never moves it."""
+
+    def bind_input(
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: type,
+        shape: object,
+        buffer_ptr: int,
+    ) -> None: ...
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: type,
+        shape: object,
+        buffer_ptr: int,
+    ) -> None: ...
+
+
+class BindableSession(OnnxSession, Protocol):
+    """A session for small models run often: bound once, a run makes no Python object."""
+
+    def io_binding(self) -> Binding: ...
+
+    def run_with_iobinding(self, iobinding: Binding) -> None: ...
+
+
 @lru_cache(maxsize=16)
 def onnx_session(
     path: Path,
@@ -332,7 +365,7 @@ def onnx_session(
     intra_threads: int = 1,
     arena: bool = True,
     dimensions: tuple[tuple[str, int], ...] = (),
-) -> OnnxSession:
+) -> BindableSession:
     """The process's session for the model at `path`, loaded once, CPU only.
 
     One thread and no spinning: idle onnxruntime pools would otherwise burn the cores the calls
@@ -356,7 +389,7 @@ def onnx_session(
     for name, size in dimensions:
         options.add_free_dimension_override_by_name(name, size)
     try:
-        session: OnnxSession = onnxruntime.InferenceSession(
+        session: BindableSession = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # onnxruntime raises one class per failure, without a common root

@@ -7,10 +7,9 @@ from unittest.mock import patch
 from hypothesis import given, settings
 
 from tests.pipelines import machine_world
-from tests.pipelines.machine_world import Said
+from tests.pipelines.machine_world import Manners, Said
 from tests.pipelines.test_machine_orders import (
     Maker,
-    Manners,
     callers,
     configs,
     held_call,
