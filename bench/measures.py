@@ -22,6 +22,8 @@ BUFFER_S = 0.04
 """What a careful client buffers before it plays: two frames."""
 RECOVERED_S = 0.5
 
+TALKED_OVER_S = 0.1
+
 Times = np.ndarray[tuple[int], np.dtype[np.float64]]
 Arrival = tuple[float, bytes, bool]
 
@@ -78,7 +80,8 @@ def responses(log: Log) -> list[float]:
 
 
 def unanswered(log: Log) -> int:
-    """Questions without an answer; the last one may have been cut by the end of the round."""
+    """Questions without an answer of their own, be it that an earlier one still sounded; the last
+    one may have been cut by the end of the round."""
     found = [first for _, first in _answered(log)]
     return sum(first is None for first in found[:-1])
 
@@ -90,7 +93,10 @@ def _answered(log: Log) -> Iterator[tuple[float, float | None]]:
             continue
         end = mark.time(mark.end)
         after = log.marks[number + 1].at if number + 1 < len(log.marks) else np.inf
-        index = int(np.searchsorted(loud, end))
+        index = int(np.searchsorted(loud, end + TALKED_OVER_S))
+        if index > np.searchsorted(loud, end - TALKED_OVER_S):
+            yield end, None  # an earlier answer still sounds: this is none to this question
+            continue
         found = float(loud[index]) if index < len(loud) else np.inf
         yield end, found if found < after else None
 

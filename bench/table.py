@@ -91,6 +91,12 @@ def _underruns(one: Round) -> float | None:
     return _number(one, "underruns") / (frames * 0.02 / 60) if frames else None
 
 
+def _in_use(one: Round) -> float | None:
+    """Near 100 the system is saturated: what a call costs is then cut off, not measured."""
+    found = _of("cpu_per_call_pct")(one)
+    return None if found is None else found * one.calls
+
+
 MIB = 1 / 2**20
 CPU_SHARES = {"pipecat": 1 / 5, "livekit": 1 / 2.3}
 
@@ -117,6 +123,7 @@ ROWS: Sequence[Row] = (
         shares=CPU_SHARES,
         digits=2,
     ),
+    Row(id="P3", name="core in use, %", kind="talk", pick=_in_use, turn="vad"),
     Row(id="P3", name="CPU without calls, %", kind="talk", pick=_of("idle_pct"), digits=2),
     Row(
         id="P4",
@@ -140,7 +147,7 @@ ROWS: Sequence[Row] = (
         pick=_quantile("response_ms", 0.5),
         turn="default",
     ),
-    Row(id="P4", name="questions not answered", kind="talk", pick=_of("unanswered")),
+    Row(id="P4", name="questions without a clean answer", kind="talk", pick=_of("unanswered")),
     Row(
         id="P5",
         name="barge-in to silence heard, p50 ms",

@@ -36,6 +36,12 @@ def test_a_question_without_answer_is_counted_unless_it_was_the_last() -> None:
     assert measures.unanswered(log) == 1
 
 
+def test_an_earlier_answer_that_still_sounds_is_no_answer() -> None:
+    log = Log(marks=[question(10.0), question(20.0)], arrivals=tone(10.5, 60))
+    assert measures.responses(log) == []
+    assert measures.unanswered(log) == 1
+
+
 def test_an_interruption_is_measured_to_the_last_sound_on_the_wire_and_as_heard() -> None:
     barge_in = Mark("interruption", "stop", 12.02, 0, 8_000)
     sent_ahead = [(11.5, LOUD * 10, True)]  # 200 ms at once, then in real time
