@@ -33,6 +33,7 @@ from tests.audio_fixtures.load import Fixture, fixture
 from tests.support.audio import first_loud_sample
 from voxglove.adapters.models.scripted import EchoModel, ScriptedModel
 from voxglove.adapters.transports.fixture import FixtureTransport
+from voxglove.core import factory
 from voxglove.core.agent import Agent
 from voxglove.core.builder import Glove
 from voxglove.core.cancel import CancelToken
@@ -146,7 +147,7 @@ class Parrot(EchoModel):
         return await model.prompt(request, notify, token)
 
 
-def parrot(_: CallInfo) -> Agent:
+def parrot(_: factory.CallInfo) -> Agent:
     """An agent over `Parrot`, under the name the calls ask for."""
     return Glove(model=Parrot(), system_prompt="Repeat what you hear.").build()
 
