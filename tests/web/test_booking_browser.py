@@ -67,7 +67,9 @@ async def test_a_socket_lost_in_the_middle_of_an_answer_loses_nothing(tmp_path: 
         host, port = server.url.removeprefix("http://").split(":")
         async with (
             chaos_proxy(host, int(port)) as proxy,
-            browser.opened("http://{}:{}/".format(*proxy.address), microphone=microphone) as chrome,
+            browser.opened(
+                "http://{}:{}/?line=websocket".format(*proxy.address), microphone=microphone
+            ) as chrome,
         ):
             await chrome.start()
             await chrome.wait_state("speaking", 30_000)

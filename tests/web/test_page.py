@@ -209,7 +209,10 @@ window.AudioContext = class extends Real {
 
 async def test_a_browser_that_insists_on_its_own_rate_works_as_well(tmp_path: Path) -> None:
     microphone = tone_file(tmp_path / "tone.wav")
-    async with site() as here, browser.opened(here.url + ON_SOCKET, microphone=microphone) as chrome:
+    async with (
+        site() as here,
+        browser.opened(here.url + ON_SOCKET, microphone=microphone) as chrome,
+    ):
         await chrome.context.add_init_script(OTHER_RATE)
         await chrome.page.reload()
         reports: list[str] = []

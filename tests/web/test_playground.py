@@ -209,7 +209,7 @@ async def test_the_inspector_filters_copies_holds_still_and_counts_what_it_dropp
         await open_page.pictures()
         assert (await open_page.texts(".counted")) == [f"1 of {whole} messages"]
         await page.get_by_role("button", name="Copy all").click()
-        lines = await _clipboard(open_page)
+        lines = await _clipboard(open_page, "1 message is on the clipboard")
         assert [one["event"]["text"] for one in lines] == ["My name is Anna Smith."]
         await page.get_by_label("Only messages that contain this text").fill("")
         listbox = page.get_by_role("listbox", name="Messages")
@@ -220,7 +220,8 @@ async def test_the_inspector_filters_copies_holds_still_and_counts_what_it_dropp
         active = str(await listbox.get_attribute("aria-activedescendant"))
         assert "2 committed" in await page.locator(f"#{active}").inner_text()
         await page.get_by_role("button", name="Copy", exact=True).click()
-        assert [one["event"]["turn"] for one in await _clipboard(open_page)] == [2]
+        copied = await _clipboard(open_page, "The message is on the clipboard")
+        assert [one["event"]["turn"] for one in copied] == [2]
         await page.locator("#events").get_by_role("button", name="Hold still").click()
         await open_page.hear(line("turn", event="committed", reason="x", turn=50, text="late"))
         await open_page.pictures()
@@ -228,11 +229,9 @@ async def test_the_inspector_filters_copies_holds_still_and_counts_what_it_dropp
         assert not await page.get_by_text("50 committed").count()
 
 
-async def _clipboard(open_page: Playground) -> list[dict[str, dict[str, object]]]:
-    copied = open_page.page.get_by_text("Copied ✓")
-    await copied.wait_for()
+async def _clipboard(open_page: Playground, said: str) -> list[dict[str, dict[str, object]]]:
+    await open_page.page.get_by_text(said).wait_for()
     text = await open_page.page.evaluate("navigator.clipboard.readText()")
-    await copied.wait_for(state="detached")
     return [json.loads(one) for one in text.splitlines()]
 
 

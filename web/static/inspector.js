@@ -239,9 +239,10 @@ export class Inspector {
 
   async copyAll() {
     const text = jsonl(this.shown.map(({ message }) => message));
+    const count = this.shown.length;
     this.tell(
       await copy(text),
-      `${this.shown.length} messages are on the clipboard`,
+      count === 1 ? "1 message is on the clipboard" : `${count} messages are on the clipboard`,
       this.all,
       "Copy all"
     );
