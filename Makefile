@@ -6,7 +6,7 @@ OUT := out
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install test lint format types unit cov rows soak peers lock clean
+.PHONY: help serve install test lint format types unit cov rows soak bench peers lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -43,6 +43,19 @@ rows: $(VENV)/.installed-test ## spec row -> test -> result of the last `make te
 soak: $(VENV)/.installed-test ## the tests that run for minutes
 	@mkdir -p $(OUT)
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q -m soak --timeout=3600 --junitxml=$(OUT)/junit-soak.xml $(ARGS)
+
+# Each peer lives in an environment of its own: their pins and ours do not mix.
+BENCH_PEERS := build/bench-pipecat/.installed build/bench-livekit/.installed
+
+bench: $(VENV)/.installed-test $(if $(findstring --peers none,$(ARGS)),,$(BENCH_PEERS)) ## voxglove beside pipecat and livekit-agents, one table (ARGS="--quick")
+	@mkdir -p $(OUT)
+	$(BIN)/python -m bench.run $(ARGS)
+
+build/bench-%/.installed: bench/peers/requirements-%.txt | $(BIN)/python
+	@echo "Installing $* into build/bench-$* ..."
+	$(BIN)/python -m venv build/bench-$*
+	build/bench-$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 # A lock is the whole closure with hashes, so a fresh install is the same everywhere. setuptools
 # comes from the lock too and builds the package itself without fetching anything.

@@ -48,6 +48,7 @@ class Options:
     sentences: int
     tone_ms: int
     greet_ms: int
+    later_text: str
 
     @property
     def answer(self) -> str:
@@ -55,6 +56,10 @@ class Options:
         numbers = ("one", "two", "three", "four", "five", "six", "seven", "eight")
         said = (numbers[index % len(numbers)] for index in range(self.sentences))
         return " ".join(f"This is sentence number {number}." for number in said)
+
+    def heard(self, segment: int) -> str:
+        """What the fake recogniser writes of segment number `segment` of a call, from 0."""
+        return self.later_text if segment else HEARD
 
     def spoken_ms(self, text: str) -> int:
         """How long the fake voice sounds for `text`."""
@@ -83,6 +88,7 @@ def parse(description: str) -> Options:
     parser.add_argument("--sentences", type=int, default=1)
     parser.add_argument("--tone-ms", type=int, default=4_000)
     parser.add_argument("--greet-ms", type=int, default=0)
+    parser.add_argument("--later-text", default=HEARD)
     given = parser.parse_args()
     return Options(
         port=given.port,
@@ -95,6 +101,7 @@ def parse(description: str) -> Options:
         sentences=given.sentences,
         tone_ms=given.tone_ms,
         greet_ms=given.greet_ms,
+        later_text=given.later_text,
     )
 
 

@@ -19,7 +19,6 @@ from common import (
     FRAME_S,
     FRAME_SAMPLES,
     GREETING,
-    HEARD,
     RATE,
     Options,
     open_line,
@@ -157,9 +156,9 @@ class SocketOutput(io.AudioOutput):
 
 
 class FakeStt(stt.STT):
-    """Hears the same words in every segment, after the configured delay."""
+    """Hears the configured words in every segment, after the configured delay."""
 
-    def __init__(self, delay_s: float) -> None:
+    def __init__(self, options: Options) -> None:
         # Streaming with a flush at the end of speech, so that the session's VAD is the only one: a
         # recogniser of segments would make livekit run a second VAD beside it.
         super().__init__(
@@ -167,7 +166,7 @@ class FakeStt(stt.STT):
                 streaming=True, interim_results=False, manual_flush=True
             )
         )
-        self.delay_s = delay_s
+        self.options = options
 
     async def _recognize_impl(
         self, buffer: object, *, language: object = NOT_GIVEN, conn_options: APIConnectOptions
@@ -185,17 +184,20 @@ class FakeSttStream(stt.RecognizeStream):
 
     def __init__(self, fake: FakeStt, conn_options: APIConnectOptions) -> None:
         super().__init__(stt=fake, conn_options=conn_options)
-        self._delay_s = fake.delay_s
+        self._options = fake.options
+        self._segments = 0
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         async for item in self._input_ch:
             if isinstance(item, self._FlushSentinel):
-                loop.call_later(self._delay_s, self._answer)
+                loop.call_later(self._options.stt_s, self._answer, self._segments)
+                self._segments += 1
 
-    def _answer(self) -> None:
-        if not self._event_ch.closed:
-            said = stt.SpeechData(language="en", text=HEARD)
+    def _answer(self, segment: int) -> None:
+        text = self._options.heard(segment)
+        if text and not self._event_ch.closed:
+            said = stt.SpeechData(language="en", text=text)
             kind = stt.SpeechEventType.FINAL_TRANSCRIPT
             self._event_ch.send_nowait(stt.SpeechEvent(type=kind, alternatives=[said]))
 
@@ -282,7 +284,7 @@ def talking(options: Options, speech: dict[int, bytes]) -> AgentSession[None]:
         handling["endpointing"] = {"min_delay": options.min_silence_s}
     return AgentSession(
         vad=vad,
-        stt=FakeStt(options.stt_s),
+        stt=FakeStt(options),
         llm=FakeModel(options),
         tts=FakeTts(options, speech),
         turn_handling=handling,
@@ -296,7 +298,7 @@ def session_of(options: Options, speech: dict[int, bytes]) -> tuple[AgentSession
         return talking(options, speech), Agent(instructions="Answer.")
     session: AgentSession[None] = AgentSession(
         vad=None,
-        stt=FakeStt(0),
+        stt=FakeStt(options),
         turn_handling={"turn_detection": "manual"},
         aec_warmup_duration=None,
     )

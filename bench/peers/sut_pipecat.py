@@ -18,7 +18,6 @@ from aiohttp import WSMsgType, web
 from common import (
     FRAME_S,
     GREETING,
-    HEARD,
     RATE,
     Options,
     open_line,
@@ -126,23 +125,27 @@ class Mirror(FrameProcessor):
 
 
 class FakeStt(SegmentedSTTService):
-    """Hears the same words in every segment, after the configured delay."""
+    """Hears the configured words in every segment, after the configured delay."""
 
-    def __init__(self, delay_s: float) -> None:
+    def __init__(self, options: Options) -> None:
         super().__init__(
             # From the end of speech: the VAD's stop and then the fake's own delay.
-            ttfs_p99_latency=VAD_STOP_SECS + delay_s,
+            ttfs_p99_latency=VAD_STOP_SECS + options.stt_s,
             settings=STTSettings(model=None, language=None),
         )
-        self._delay_s = delay_s
+        self._options = options
+        self._segments = 0
 
     @property
     def wants_wav_segments(self) -> bool:
         return False
 
     async def run_stt(self, audio: bytes) -> AsyncGenerator[Frame, None]:
-        await asyncio.sleep(self._delay_s)
-        yield TranscriptionFrame(HEARD, "", time_now_iso8601(), finalized=True)
+        text = self._options.heard(self._segments)
+        self._segments += 1
+        await asyncio.sleep(self._options.stt_s)
+        if text:
+            yield TranscriptionFrame(text, "", time_now_iso8601(), finalized=True)
 
 
 class FakeModel(FrameProcessor):
@@ -211,7 +214,7 @@ def pipeline(
         ),
     )
     stages = [
-        *(source, FakeStt(options.stt_s), pair.user(), FakeModel(options)),
+        *(source, FakeStt(options), pair.user(), FakeModel(options)),
         *(FakeTts(options, speech), sink, pair.assistant()),
     ]
     return source, sink, Pipeline(stages)
