@@ -238,4 +238,5 @@ async def test_a_full_server_says_so_in_words() -> None:
             await chrome.page.wait_for_selector("#notice:not([hidden])")
             assert "busy" in (await chrome.texts("#notice"))[0]
             assert await chrome.page.get_attribute("html", "data-phase") == "idle"
+            assert await chrome.page.get_attribute("html", "data-view") == "first"
         await client.ws.close(code=1000)

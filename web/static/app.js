@@ -90,7 +90,7 @@ async function start({ resume = false } = {}) {
   notice(null);
   if (!resume) clear();
   continued = resume;
-  page.dataset.view = "work";
+  if (resume) page.dataset.view = "work";
   const mine = new Call({
     message: (message) => call === mine && take(message),
     phase: (phase, words) => call === mine && showPhase(phase, words),
@@ -181,6 +181,7 @@ function restore() {
 
 function showPhase(phase, words) {
   page.dataset.phase = phase === "ended" ? "idle" : phase;
+  if (phase === "live") page.dataset.view = "work"; // one that never comes up leaves it as it is
   const on = phase !== "ended";
   view["talk-label"].textContent = on ? "Hang up" : "Start talking";
   showLine(call?.kind, null);
@@ -200,7 +201,10 @@ function finish(words) {
   slots.renew();
   controls.rest();
   for (const side of ["in", "out"]) showMeter(side, 0, true);
-  view.state.textContent = "The call has ended. Press the button to call again.";
+  const never = page.dataset.view === "first";
+  view.state.textContent = never
+    ? "Press the button and speak."
+    : "The call has ended. Press the button to call again.";
   if (words) notice(words);
 }
 
@@ -247,7 +251,7 @@ function showMeter(side, level, aloud) {
 }
 
 function showClock() {
-  view.clock.hidden = !last;
+  view.clock.hidden = page.dataset.view === "first";
   if (call) view.clock.textContent = clockTime(now());
 }
 
