@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.web.cli.program import PROGRAM, plain_environment
 
+DESKS = Path(__file__).parent / "desks"
 READY_S = 60.0
 GONE_S = 40.0
 
@@ -23,16 +24,30 @@ class Served:
     pid: int
 
 
+def booked(folder: Path) -> list[tuple[str, int, str]]:
+    """What stands in the book of `folder`: name, people, time."""
+    from voxglove.web.frontdesk.bookings import Bookings
+
+    book = Bookings(str(folder / "book.db"))
+    try:
+        return [(one.name, one.party, f"{one.time:%H:%M}") for one in book.all_active()]
+    finally:
+        book.close()
+
+
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
-    """The demo agent on a free port, its book in `folder`. Ended by SIGTERM."""
+async def served(folder: Path, *target: str) -> AsyncIterator[Served]:
+    """The demo agent on a free port, its book in `folder`; or the agent `target` of a module in
+    DESKS. Ended by SIGTERM."""
     config = folder / "voxglove.yaml"
     config.write_text(f"bookings: {folder / 'book.db'}\nmodel: demo\nserver: {{drain_s: 1}}\n")
     process = await asyncio.create_subprocess_exec(
-        *(PROGRAM, "serve", "--port", "0", "--config", str(config)),
+        PROGRAM,
+        *("serve", *target, "--port", "0", "--config", str(config)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env=plain_environment(),
+        env=plain_environment({"BOOK": str(folder / "book.db")}),
+        cwd=DESKS if target else None,
     )
     assert process.stdout is not None
     try:
