@@ -78,7 +78,8 @@ class EchoGuard:
     ) -> None:
         self.config = config or EchoConfig()
         self._reference = reference
-        self._keep = self.config.window_ms * RATE // 1000
+        self.window = self.config.window_ms * RATE // 1000
+        """Samples of the caller's side that a verdict looks at, at most."""
         self._near: deque[Samples] = deque()
         """At least the last `window_ms` of the caller's side, in the pieces that came."""
         self._held = 0
@@ -94,7 +95,7 @@ class EchoGuard:
             self._held = 0
         self._near.append(samples)
         self._held += len(samples)
-        while self._held - len(self._near[0]) >= self._keep:
+        while self._held - len(self._near[0]) >= self.window:
             self._held -= len(self._near.popleft())
         self._end = at + len(samples)
 
@@ -103,7 +104,7 @@ class EchoGuard:
 
         With less than 96 ms to look at, or silence at the far end, it is not.
         """
-        near = np.concatenate((_NOTHING, *self._near))[-self._keep :]
+        near = np.concatenate((_NOTHING, *self._near))[-self.window :]
         near = near[max(0, len(near) - max(0, self._end - start)) :]
         if len(near) < _SHORT_MS * RATE // 1000:
             return EchoVerdict(False)

@@ -33,12 +33,8 @@ class Framer:
         self.source = source
         self._bytes = samples * format.bytes_per_sample
         self._carry = bytearray()
-        self._at = at
-
-    @property
-    def at(self) -> int:
+        self.at = at
         """Position of the next frame's first sample."""
-        return self._at
 
     @property
     def pending(self) -> int:
@@ -47,22 +43,21 @@ class Framer:
 
     def feed(self, chunk: bytes | Samples) -> list[AudioFrame]:
         """The frames that `chunk` completes, in order; may be none or many."""
-        if isinstance(chunk, bytes) and self.fits(chunk):
-            return [self.whole(chunk)]
+        if isinstance(chunk, bytes) and (frame := self.whole(chunk)) is not None:
+            return [frame]
         self._carry += chunk if isinstance(chunk, bytes) else pcm_of(chunk)
         whole = len(self._carry) // self._bytes
         frames = [self._frame(index * self._bytes, self._bytes) for index in range(whole)]
         del self._carry[: whole * self._bytes]
         return frames
 
-    def fits(self, pcm: bytes) -> bool:
-        """Whether `pcm` is the next frame as it stands: nothing waits, and its length is right."""
-        return not self._carry and len(pcm) == self._bytes
-
-    def whole(self, pcm: bytes, source: str | None = None) -> AudioFrame:
-        """`pcm` as the next frame, of `source` if that is known. Only where it `fits`."""
-        frame = AudioFrame(pcm, self.format, self._at, self.source if source is None else source)
-        self._at += self.samples
+    def whole(self, pcm: bytes, source: str | None = None) -> AudioFrame | None:
+        """`pcm` as the next frame, of `source` if that is known; None, and nothing is done, unless
+        it is one as it stands: nothing waits, and its length is right."""
+        if self._carry or len(pcm) != self._bytes:
+            return None
+        frame = AudioFrame(pcm, self.format, self.at, self.source if source is None else source)
+        self.at += self.samples
         return frame
 
     def flush(self) -> AudioFrame | None:
@@ -75,10 +70,10 @@ class Framer:
     def reset(self, at: int = 0) -> None:
         """Start a new stream at position `at`; what waited is forgotten."""
         self._carry.clear()
-        self._at = at
+        self.at = at
 
     def _frame(self, offset: int, length: int) -> AudioFrame:
         pcm = bytes(self._carry[offset : offset + length])
-        frame = AudioFrame(pcm, self.format, self._at, self.source)
-        self._at = frame.end
+        frame = AudioFrame(pcm, self.format, self.at, self.source)
+        self.at = frame.end
         return frame

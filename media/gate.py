@@ -6,6 +6,7 @@ the input clock. Never decides that there is speech: `hold`, `open`, `cancel` an
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Literal
 
 import numpy as np
@@ -40,7 +41,7 @@ class SpeechGate:
         self._lag = _LAG_MS * rate // 1000
         self._max_pending = max_pending_ms * rate // 1000
         self._state: GateState = "closed"
-        self._kept: list[Chunk] = []
+        self._kept: deque[Chunk] = deque()
         self._heard = 0
         """Position after the last sample fed."""
         self._pending_since = 0
@@ -62,14 +63,21 @@ class SpeechGate:
         """
         if at < self._heard:
             at, samples = self._heard, samples[self._heard - at :]
-        if not len(samples):
+        count = len(samples)
+        if not count:
             return []
-        self._heard = at + len(samples)
+        self._heard = at + count
         if self._state == "open":
             return [(at, samples)]
-        self._kept.append((at, samples))
+        kept = self._kept
+        kept.append((at, samples))
         if self._state == "closed":
-            self._trim(self._heard - self._preroll - self._lag)
+            reach = self._heard - self._preroll - self._lag
+            if at <= reach:
+                self._trim(reach)
+            # Whole pieces only: `hold` cuts to the sample, and is rare.
+            while kept[0][0] < reach and kept[1][0] <= reach:
+                kept.popleft()
         elif self._heard - self._pending_since >= self._max_pending:
             return self.open()
         return []
@@ -83,7 +91,8 @@ class SpeechGate:
             return
         self._state = "pending"
         self._pending_since = self._heard
-        self._trim((self._heard if start is None else start) - self._preroll)
+        start = self._heard if start is None else start
+        self._trim(max(start, self._heard - self._lag) - self._preroll)
 
     def open(self, start: int | None = None) -> list[Chunk]:
         """It is speech: everything kept, once. Later audio comes from `feed`.
@@ -92,7 +101,8 @@ class SpeechGate:
         """
         if self._state == "closed":
             self.hold(start)
-        kept, self._kept = self._kept, []
+        kept = list(self._kept)
+        self._kept.clear()
         self._state = "open"
         return kept
 
@@ -118,7 +128,7 @@ class SpeechGate:
     def _trim(self, first: int) -> None:
         """Drop what lies before position `first`, to the sample."""
         while self._kept and self._kept[0][0] + len(self._kept[0][1]) <= first:
-            self._kept.pop(0)
+            self._kept.popleft()
         if self._kept and self._kept[0][0] < first:
             at, samples = self._kept[0]
             self._kept[0] = (first, samples[first - at :])

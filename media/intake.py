@@ -53,6 +53,7 @@ class Intake:
         self.format = format
         self.statistics = IntakeStatistics()
         self._frame = format.samples(FRAME_MS)
+        self._ahead = format.samples(AHEAD_MS)
         self._framer = Framer(self._frame, format)
         self._resampler = Resampler(format.rate, format.rate)
         self._gapless = True
@@ -90,16 +91,18 @@ class Intake:
         Raises MediaValueError, and time goes on, when its rate is not the carrier's.
         """
         self._last = now
-        if frame.format.rate != self._resampler.src:
+        rate = frame.format.rate
+        if rate != self._resampler.src:
             raise MediaValueError(
                 "frame.format.rate",
-                f"{frame.format.rate} Hz",
+                f"{rate} Hz",
                 f"deliver the {self._resampler.src} Hz of the carrier's info.input",
             )
-        if self._shed(frame.samples * self.format.rate // self._resampler.src, now):
+        samples = frame.samples
+        if self._debt and self._shed(samples * self.format.rate // rate, now):
             return ()
         frames = self._framed(frame)
-        self._follow(frame.samples / frame.format.rate, now)
+        self._follow(samples / rate, now)
         return frames
 
     def gap(self, samples: int, now: float) -> Iterator[AudioFrame]:
@@ -134,10 +137,11 @@ class Intake:
             yield from self._framer.feed(silence(self._frame, self.format).pcm)
 
     def _framed(self, frame: AudioFrame) -> Sequence[AudioFrame]:
-        same = frame.format is self.format or frame.format == self.format
-        if same and self._framer.fits(frame.pcm):
+        if frame.format is self.format or frame.format == self.format:
             # What a browser or a carrier of 16 kHz sends, all day long: the bytes stay as they are.
-            return (self._framer.whole(frame.pcm, frame.source),)
+            whole = self._framer.whole(frame.pcm, frame.source)
+            if whole is not None:
+                return (whole,)
         frames = self._framer.feed(self._resampler.feed(downmix(frame.array())))
         if frame.source is None:
             return frames
@@ -153,7 +157,7 @@ class Intake:
             self._debt = 0
         if self._gapless or self._debt < samples:
             return False
-        if self.at + samples - self._clock(now) <= self.format.samples(AHEAD_MS):
+        if self.at + samples - self._clock(now) <= self._ahead:
             return False
         self._debt -= samples
         self.statistics.shed += samples
@@ -163,10 +167,11 @@ class Intake:
         """Move the clock towards a sender that is steadily faster or slower than ours."""
         if self._started is None:
             return
-        ahead, bound = self.at - self._clock(now), self.format.samples(AHEAD_MS)
-        least = min(-ahead, self._behind + seconds * FLOOR_RISE * self.format.rate)
-        self._behind = min(max(0.0, least), bound)
-        if abs(ahead) > bound:
+        rate, bound = self.format.rate, self._ahead
+        ahead = self._framer.at - round((now - self._started) * rate)
+        least = min(-ahead, self._behind + seconds * FLOOR_RISE * rate)
+        self._behind = 0.0 if least <= 0 else bound if least > bound else least
+        if not -bound <= ahead <= bound:
             step = seconds * SLEW if ahead > 0 else -seconds * SLEW
             self._started -= step
             self.statistics.skew_ms += 1000 * step

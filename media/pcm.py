@@ -62,10 +62,11 @@ def downmix(frames: Samples) -> Samples:
 
 def rms(samples: Samples) -> float:
     """Root mean square as a share of full scale, 0..1; 0 for no samples."""
-    if not len(samples):
+    count = len(samples)
+    if not count:
         return 0.0
     values = samples.astype(np.float64)
-    return math.sqrt(float(np.dot(values, values)) / len(samples)) / FULL_SCALE
+    return math.sqrt(values.dot(values) / count) / FULL_SCALE
 
 
 def dbfs(samples: Samples) -> float:

@@ -7,20 +7,18 @@ that raises is told and skipped: time goes on, and what needs no ear still works
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
-import numpy.typing as npt
 
 from ..adapters.stt.port import SpeechToText
 from ..media.echo import EchoGuard
 from ..media.format import PIPELINE
 from ..media.frame import FRAME_MS, AudioFrame
 from ..media.gate import SpeechGate
-from ..media.pcm import rms
+from ..media.pcm import Samples
+from ..media.recent import Recent
 from ..media.vad.port import Vad, VadEvent
 from .detectors.port import WINDOW_SAMPLES as WINDOW
 from .vocabulary import GateMove, VadKind
@@ -36,7 +34,6 @@ SPECULATE = PIPELINE.rate * 96 // 1000
 """Silence after which a recogniser that is asked may begin to read, in samples. What it reads of
 it is all that the flush at the end of speech reads (adapters/stt/utterance.TAIL)."""
 
-Samples = npt.NDArray[np.int16]
 Sounding = Callable[[], bool]
 Part = Literal["stt", "vad"]
 Broken = Callable[[Part, Exception], None]
@@ -70,17 +67,16 @@ class EchoFilter:
     it, the machine hears nothing of it. A later look may free it, or take back what was told.
     """
 
-    def __init__(self, guard: EchoGuard, sounding: Sounding) -> None:
+    def __init__(self, guard: EchoGuard, heard: Recent, sounding: Sounding) -> None:
         self._guard = guard
+        self._heard = heard
         self._sounding = sounding
         self._suspect: _Suspect | None = None
 
-    def hear(self, at: int, samples: Samples) -> None:
-        """Note the caller's audio."""
-        self._guard.hear(at, samples)
-
     def sift(self, events: list[VadEvent], at: int) -> list[Notice]:
         """What of `events` to tell, now that the input stands at `at`."""
+        if not events and self._suspect is None:
+            return []
         told: list[Notice] = []
         for event in events:
             told += self._take(Notice(event.kind, event.position), at)
@@ -107,6 +103,7 @@ class EchoFilter:
 
     def _look(self, suspect: _Suspect, at: int) -> list[Notice]:
         suspect.checked = at
+        self._guard.hear(*self._heard.unbroken(self._guard.window))
         suspect.echo = self._guard.verdict(suspect.start).is_echo
         if suspect.echo:
             if suspect.told and suspect.told[-1] not in ("echo", "misfire", "end"):
@@ -121,15 +118,6 @@ class EchoFilter:
         return free
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
-    """What one frame held: decisions, voice probability, and level (RMS, full scale 1)."""
-
-    notices: list[Notice]
-    prob: float
-    level: float
-
-
 class Ear:
     """See the module. `vad` is None in manual turn mode: nothing is detected, all is heard.
     `broken` is told what a part raised."""
@@ -140,8 +128,8 @@ class Ear:
         vad: Vad | None,
         gate: SpeechGate | None,
         broken: Broken,
-        echo: EchoFilter | None = None,
-        *,
+        echo: EchoGuard | None = None,
+        sounding: Sounding = lambda: False,
         speculate: bool = True,
     ) -> None:
         self.stt = stt
@@ -152,43 +140,49 @@ class Ear:
         self._raised: Counter[Part] = Counter()
         self._vad = vad
         self._gate = gate if not stt.continuous and vad is not None else None
-        self._echo = echo
-        self._recent: deque[Samples] = deque([np.zeros(WINDOW, np.int16)])
-        self._kept = WINDOW
+        self._recent = Recent(WINDOW)
+        self._echo = None if echo is None else EchoFilter(echo, self._recent, sounding)
+        self.prob = 0.0
+        """Probability of voice in the last frame; 1 where nothing is detected."""
         self.open = True
         """Whether the microphone is open: neither muted nor under a narration."""
 
-    def notice(self, frame: AudioFrame) -> Noticed:
-        """Detect voice in `frame`; a closed microphone notices nothing but the level."""
-        samples = frame.array()
-        level = rms(samples)
+    def notice(self, at: int, samples: Samples) -> list[Notice]:
+        """Detect voice in the frame `samples` at `at`; a closed microphone notices nothing."""
         if not self.open:
-            return Noticed([], 0.0, level)
-        self._keep(samples)
+            self.prob = 0.0
+            return []
+        self._recent.add(at, samples)
         if self._vad is None:
-            return Noticed([], 1.0, level)
+            self.prob = 1.0
+            return []
         try:
-            events = self._vad.process(samples, frame.at)
+            events = self._vad.process(samples, at)
         except Exception as error:  # a model's runtime may raise anything
+            self.prob = 0.0
             self._tell("vad", error)
-            return Noticed([], 0.0, level)
-        if self._echo is None:
-            notices = [Notice(event.kind, event.position) for event in events]
-        else:
-            self._echo.hear(frame.at, samples)
-            notices = self._echo.sift(events, frame.end)
-        return Noticed(notices, self._vad.prob, level)
+            return []
+        self.prob = self._vad.prob
+        if self._echo is not None:
+            return self._echo.sift(events, at + len(samples))
+        return [Notice(event.kind, event.position) for event in events]
 
-    def forward(self, frame: AudioFrame) -> None:
-        """Give the recogniser what the gate lets through of `frame`. After `notice`."""
+    def forward(self, frame: AudioFrame, samples: Samples) -> None:
+        """Give the recogniser what the gate lets through of `frame`, which holds `samples`. After
+        `notice`."""
         if not self.open:
             return
         if self._gate is None:
             self._ask(lambda: self.stt.send_audio(frame))
-        else:
-            self._send(self._gate.feed(frame.at, frame.array()))
-        if self._speculate and self._vad is not None:
-            self._note_pause(self._vad, frame.end)
+        elif chunks := self._gate.feed(frame.at, samples):
+            self._send(chunks)
+        vad = self._vad
+        if (
+            self._speculate
+            and vad is not None
+            and (vad.pause is not None or self._pause is not None)
+        ):
+            self._note_pause(vad, frame.end)
 
     def flush(self, end: int) -> None:
         """The utterance ended at `end`: a final is wanted."""
@@ -236,8 +230,7 @@ class Ear:
 
     def window(self) -> Samples:
         """The caller's last 8 s, ending now. Shape [128000]."""
-        joined = np.concatenate(self._recent)
-        return joined[len(joined) - WINDOW :]
+        return self._recent.last()
 
     def _note_pause(self, vad: Vad, at: int) -> None:
         """Tell the recogniser of a pause that may be the end, once it is long enough; and that it
@@ -250,13 +243,6 @@ class Ear:
         elif pause != told and at - pause >= SPECULATE:
             self._pause = pause
             self._ask(lambda: self.stt.speculate(pause))
-
-    def _keep(self, samples: Samples) -> None:
-        """Pieces are joined only when somebody asks: hearing must stay cheap."""
-        self._recent.append(samples)
-        self._kept += len(samples)
-        while self._kept - len(self._recent[0]) >= WINDOW:
-            self._kept -= len(self._recent.popleft())
 
     def _send(self, chunks: list[tuple[int, Samples]]) -> None:
         for at, samples in chunks:

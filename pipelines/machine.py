@@ -37,7 +37,7 @@ from .vocabulary import (
     Words,
 )
 
-__all__ = ["MachineConfig", "State", "initial", "replay", "step"]
+__all__ = ["MachineConfig", "State", "initial", "quiet_below", "replay", "step"]
 
 
 def step(state: State, event: TurnEvent, config: MachineConfig) -> tuple[State, tuple[Effect, ...]]:
@@ -65,14 +65,16 @@ def _whole_step(
 
 
 def _changes_nothing(state: State, tick: Tick, config: MachineConfig) -> bool:
-    """Whether `tick` is silence that nobody waits in: nine of ten ticks of a call. True only where
-    the long way would leave the state as it is; saying False is always right."""
-    turn = config.turn
-    return (
+    """Whether `tick` is silence that nobody waits in: nine of ten ticks of a call."""
+    return tick.prob < quiet_below(state, config)
+
+
+def quiet_below(state: State, config: MachineConfig) -> float:
+    """The probability of voice below which a tick leaves `state` as it is; 0 where every tick
+    counts. Above 0 only where the long way would change nothing; saying 0 is always right."""
+    nobody_waits = (
         state.user == "silent"
         and state.agent in ("idle", "speaking")
-        and tick.prob < turn.room_p
-        and tick.prob < turn.evidence_p
         and state.line == "attached"
         and state.mode == MODES[state.agent]
         and state.hold is None
@@ -81,6 +83,7 @@ def _changes_nothing(state: State, tick: Tick, config: MachineConfig) -> bool:
         and state.talk.commit_at is None
         and not (state.transcript.pieces or state.queued or state.woken)
     )
+    return min(config.turn.room_p, config.turn.evidence_p) if nobody_waits else 0.0
 
 
 def replay(events: Iterable[TurnEvent], config: MachineConfig) -> Iterable[tuple[State, Effect]]:

@@ -33,6 +33,7 @@ from ..media.gate import SpeechGate
 from ..media.inference import Jobs
 from ..media.lifetime import bounded, stop
 from ..media.line import Line
+from ..media.pcm import rms
 from ..media.transport import Image, LineChanged, LineState, Signal
 from ..media.vad.port import Vad
 from . import vocabulary as voc
@@ -40,8 +41,8 @@ from .acknowledge import Acknowledgements
 from .commands import Commands, event_of
 from .detectors.port import TurnDetector
 from .effects import Effects
-from .listen import Ear, EchoFilter, Part
-from .machine import MachineConfig, initial, step
+from .listen import Ear, Part
+from .machine import MachineConfig, initial, quiet_below, step
 from .parts import Parts, Spawn
 from .speaker import Speaker
 from .state import State
@@ -134,6 +135,9 @@ class VoicePipeline:
         self._early = _Early()
         self._at = 0
         self.state: State = initial(self._config)
+        self._judged: State | None = None
+        """The state that `_quiet_below` was found for."""
+        self._quiet_below = 0.0
 
     @property
     def input_format(self) -> AudioFormat:
@@ -168,19 +172,20 @@ class VoicePipeline:
         if run is None:
             self._early.frames.append(frame)
             return
-        self._at = frame.end
+        samples = frame.array()
+        self._at = frame.at + len(samples)
         if self._made_of.jobs is not None:
-            self._made_of.jobs.tick(frame.end)
+            self._made_of.jobs.tick(self._at)
         for progress in run.line.progress():
             if not run.effects.answers.on_progress(progress):
                 run.effects.narrations.on_progress(progress)
-        noticed = run.ear.notice(frame)
-        for notice in noticed.notices:
+        for notice in run.ear.notice(frame.at, samples):
             if notice.kind != "echo":
                 run.line.emit(call.Vad(event=notice.kind, position=notice.position))
             self._feed(voc.Voice(self._at, notice.kind, notice.position))
-        run.ear.forward(frame)
-        self._feed(voc.Tick(self._at, noticed.prob, noticed.level))
+        run.ear.forward(frame, samples)
+        if self._record is not None or not self._means_nothing(run.ear.prob):
+            self._feed(voc.Tick(self._at, run.ear.prob, rms(samples)))
 
     def signal(self, signal: Signal) -> None:
         """The line's other words."""
@@ -204,6 +209,14 @@ class VoicePipeline:
         return done
 
     # ---- inside
+
+    def _means_nothing(self, prob: float) -> bool:
+        """Whether a tick with this probability of voice would leave the machine as it is. Most do:
+        those are not made at all, nor is the level measured that they would carry."""
+        if self.state is not self._judged:
+            self._judged = self.state
+            self._quiet_below = quiet_below(self.state, self._config)
+        return prob < self._quiet_below
 
     async def _connect(self, stt: SpeechToText) -> None:
         try:
@@ -234,16 +247,9 @@ class VoicePipeline:
         made = self._made_of
         vad = None if made.vad is None or self._config.turn.manual else made.vad()
         gate = SpeechGate(preroll_ms=made.preroll_ms) if self._config.gating else None
-        echo = EchoFilter(EchoGuard(line.reference), lambda: line.unplayed)
-        ear = Ear(
-            stt,
-            vad,
-            gate,
-            self._part_broken,
-            echo if made.echo_guard else None,
-            speculate=self._config.turn.speculate,
-        )
-
+        echo = EchoGuard(line.reference) if made.echo_guard else None
+        speculate = self._config.turn.speculate
+        ear = Ear(stt, vad, gate, self._part_broken, echo, lambda: line.unplayed, speculate)
         tasks: set[asyncio.Task[None]] = set()
 
         def spawn(coro: Coroutine[None, None, None]) -> asyncio.Task[None]:

@@ -54,10 +54,15 @@ def frames_in(ms: float) -> int:
 
 
 class Slicer:
-    """Cuts chunks of any length into the detector's frames, each with its position."""
+    """Cuts chunks of any length into the detector's frames, each with its position.
+
+    What `feed` gives is to be used before the next one: its memory is written again then.
+    """
 
     def __init__(self) -> None:
         self._carry = np.zeros(FRAME, np.int16)
+        self._spare = np.zeros(FRAME, np.int16)
+        """The frame that was given out; it and `_carry` take turns."""
         self._held = 0
         """Samples in `_carry`."""
         self._next: int | None = None
@@ -75,7 +80,10 @@ class Slicer:
         frames: list[tuple[int, Samples]] = []
         used = FRAME - held if held else 0
         if used:
-            frames.append((at - held, np.concatenate((self._carry[:held], samples[:used]))))
+            whole = self._carry
+            whole[held:] = samples[:used]
+            self._carry, self._spare = self._spare, whole
+            frames.append((at - held, whole))
         while count - used >= FRAME:
             frames.append((at + used, samples[used : used + FRAME]))
             used += FRAME
@@ -102,7 +110,7 @@ class VadMachine:
         self._onset_frames = frames_in(self.config.onset_ms)
         self._confirm_frames = frames_in(self.config.confirm_ms)
         self._silence_frames = frames_in(self.config.silence_ms)
-        self._ducked = False
+        self.duck(False)
         self.reset()
 
     @property
@@ -117,7 +125,11 @@ class VadMachine:
 
     def duck(self, on: bool) -> None:
         """Choose the thresholds of the next frame."""
-        self._ducked = on
+        config = self.config
+        self._positive, self._negative = config.positive, config.negative
+        if on:
+            self._positive = min(config.ducked_positive, config.positive)
+            self._negative = min(config.ducked_negative, config.negative)
 
     def reset(self) -> None:
         """Back to idle; emits nothing. The ducking stays: it is the agent's state, not ours."""
@@ -135,12 +147,11 @@ class VadMachine:
 
     def step(self, prob: float, at: int) -> list[VadEvent]:
         """Count the frame at `at` with speech probability `prob`."""
-        config = self.config
-        positive = min(config.ducked_positive, config.positive) if self._ducked else config.positive
-        negative = min(config.ducked_negative, config.negative) if self._ducked else config.negative
-        if prob >= positive:
+        if prob >= self._positive:
             return self._voiced_frame(prob, at)
-        if prob < negative:
+        if not self._run:  # idle: only a voiced frame means anything
+            return []
+        if prob < self._negative:
             return self._silent_frame(prob, at)
         return self._held_frame(prob, at)
 
@@ -155,8 +166,6 @@ class VadMachine:
 
     def _held_frame(self, prob: float, at: int) -> list[VadEvent]:
         """Between the thresholds: speech goes on, silence is not taken back."""
-        if not self._run:
-            return []
         if not self._silent:
             self._last = at + FRAME
         return self._advance(prob, at)

@@ -42,29 +42,23 @@ class SileroVad:
         self._model = _Model(session)
         self._machine = VadMachine(config)
         self._slicer = Slicer()
-        self.reset()
+        self.prob = 0.0
+        """See `Vad.prob`."""
+        self.pause: int | None = None
+        """See `Vad.pause`."""
 
     @property
     def voiced(self) -> bool:
         """True from a start until its misfire or end."""
         return self._machine.voiced
 
-    @property
-    def prob(self) -> float:
-        """Speech probability of the last whole frame."""
-        return self._prob
-
-    @property
-    def pause(self) -> int | None:
-        """See `Vad.pause`."""
-        return self._machine.pause
-
     def process(self, frame: Samples, at: int) -> list[VadEvent]:
         """See `Vad.process`."""
         events: list[VadEvent] = []
         for position, samples in self._slicer.feed(frame, at):
-            self._prob = self._model.infer(samples)
-            events += self._machine.step(self._prob, position)
+            self.prob = self._model.infer(samples)
+            events += self._machine.step(self.prob, position)
+            self.pause = self._machine.pause
         return events
 
     def duck(self, on: bool) -> None:
@@ -76,7 +70,7 @@ class SileroVad:
         self._machine.reset()
         self._slicer.reset()
         self._model.reset()
-        self._prob = 0.0
+        self.prob, self.pause = 0.0, None
 
 
 class _Model:
@@ -86,6 +80,8 @@ class _Model:
     def __init__(self, session: BindableSession) -> None:
         self._session = session
         self._heard: Floats = np.zeros(_CONTEXT + FRAME, np.float32)
+        self._before, self._frame = self._heard[:_CONTEXT], self._heard[_CONTEXT:]
+        self._end = self._heard[-_CONTEXT:]
         self._states: Floats = np.zeros((2, *_STATE), np.float32)
         self._output: Floats = np.zeros(1, np.float32)
         self._rate = np.array(RATE, np.int64)
@@ -95,12 +91,11 @@ class _Model:
 
     def infer(self, samples: Samples) -> float:
         """Probability of speech in the next 512 samples."""
-        heard = self._heard
-        heard[:_CONTEXT] = heard[-_CONTEXT:]
-        np.multiply(samples, _SCALE, out=heard[_CONTEXT:])
+        self._before[:] = self._end
+        np.multiply(samples, _SCALE, out=self._frame)
         self._session.run_with_iobinding(self._bindings[self._turn])
         self._turn ^= 1
-        return float(self._output[0])
+        return self._output.item()
 
     def reset(self) -> None:
         """Forget what was heard."""
