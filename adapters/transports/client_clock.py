@@ -30,34 +30,36 @@ class ClientClock:
         self.sent = 0
         """Output position after the last sample given to the client."""
         self._rate = rate
-        self._estimate = 0.0
-        self._estimated_at = now
+        self._anchor = 0.0
+        self._anchored_at = now
+        """Where the player was known or thought to stand, and when: it plays on from there."""
         self._played = 0
         self._acked = 0
         self._closed: dict[int, _Closed] = {}
 
     def add(self, samples: int, now: float) -> None:
         """`samples` were sent. The estimate starts to run here when the player had run dry."""
-        self._advance(now)
+        if self._estimate(now) >= self.sent:
+            self._anchor, self._anchored_at = float(self.sent), now
         self.sent += samples
 
     def played(self, now: float) -> int:
         """Samples played; never less than an earlier answer, but for a correction in between."""
-        self._advance(now)
-        self._played = max(self._played, round(self._estimate))
+        played = round(self._estimate(now))
+        if played > self._played:
+            self._played = played
         return self._played
 
     def unplayed(self, now: float) -> int:
         """Samples the client still holds; unlike `played` it takes a late report back."""
-        self._advance(now)
-        return self.sent - round(self._estimate)
+        return self.sent - round(self._estimate(now))
 
     def ack(self, epoch: int, pos: int, now: float) -> bool:
         """The client's report for `epoch`. False, and nothing changes, when it is stale."""
         if epoch != self.epoch:
             return False
         self._acked = min(max(pos, self._acked), self.sent)
-        self._estimate, self._estimated_at = float(self._acked), now
+        self._anchor, self._anchored_at = float(self._acked), now
         self._played = max(self._played, self._acked)
         return True
 
@@ -68,7 +70,7 @@ class ClientClock:
         self._closed.pop(closed - CORRECTIONS_KEPT, None)
         self.epoch += 1
         self.sent = self._acked = stop
-        self._estimate = float(stop)
+        self._anchor, self._anchored_at = float(stop), now
         return closed, stop
 
     def cleared(self, epoch: int, pos: int) -> int | None:
@@ -89,12 +91,14 @@ class ClientClock:
         if epoch != self.epoch - 1:
             return None
         self.sent += shift
-        self._estimate += shift
+        self._anchor += shift
         self._acked += shift
         self._played += shift
         return stop
 
-    def _advance(self, now: float) -> None:
-        elapsed = max(0.0, now - self._estimated_at) * self._rate
-        self._estimate = min(float(self.sent), self._estimate + elapsed)
-        self._estimated_at = now
+    def _estimate(self, now: float) -> float:
+        elapsed = now - self._anchored_at
+        if elapsed <= 0:
+            return self._anchor
+        reached = self._anchor + elapsed * self._rate
+        return reached if reached < self.sent else float(self.sent)

@@ -12,7 +12,6 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from ...media.errors import (
     MediaValueError,
@@ -23,9 +22,7 @@ from ...media.errors import (
 from ...media.format import PIPELINE
 from ...media.frame import AudioFrame
 from ...media.transport import Data, Hangup, Played, Signal, TransportInfo
-from .client_clock import ClientClock
-from .outbox import Outbox
-from .pace import Pace
+from .playout import Playout
 from .websocket_messages import (
     MAX_MESSAGE_BYTES,
     BadMessage,
@@ -33,11 +30,8 @@ from .websocket_messages import (
     check_frame,
     read_message,
 )
+from .writer import Socket, Writer
 
-WRITE_DEADLINE_S = 5.0
-"""A peer that takes nothing for so long is a slow consumer (close 4002)."""
-FULL_WAIT_S = 0.005
-"""A full outbox is looked at again after so long at the latest."""
 CLOSE_S = 1.5
 """How long the last messages and the close handshake may take."""
 
@@ -49,26 +43,6 @@ CLOSE_CODES: Mapping[str, int] = {
     "error": INTERNAL,
 }
 """Reason of `aclose` -> close code; every other reason is a normal end (1000)."""
-
-
-class Socket(Protocol):
-    """What the transport needs of a WebSocket, whoever implements it.
-
-    Iteration gives whole messages and ends when the socket is closed for whatever reason; then
-    `close_code` is the peer's code, or None when the connection broke. Sends raise ConnectionError
-    on a broken connection. `close` is bounded in time and may be called in any state.
-    """
-
-    @property
-    def close_code(self) -> int | None: ...
-
-    def __aiter__(self) -> AsyncIterator[bytes | str]: ...
-
-    async def send_bytes(self, data: bytes) -> None: ...
-
-    async def send_str(self, data: str) -> None: ...
-
-    async def close(self, code: int, reason: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +66,8 @@ class WebSocketTransport:
         now = _now()
         self._info = TransportInfo(kind="websocket", peer=peer, clock="estimate", data=True)
         self._socket = socket
-        self._clock = ClientClock(PIPELINE.rate, now)
-        self._pace = Pace(PIPELINE.rate)
-        self._outbox = Outbox()
+        self._writer = Writer(socket)
+        self._playout = Playout(self._writer, PIPELINE.rate, self._stall)
         self._intake = _Intake(limits, now)
         self._end: tuple[int, str] | None = None
         """Close code and reason, once our side decided to end."""
@@ -117,20 +90,19 @@ class WebSocketTransport:
         return self._intake.refused
 
     async def run(self) -> None:
-        """Write what is queued until the line ends, then close the socket. Run it once.
+        """Look after the writing until the line ends, then close the socket. Run it once.
 
         Never raises for what the peer does: `receive` and `send` report it. After cancellation
         the socket is closed too.
         """
         try:
-            async with asyncio.timeout(None) as limit:
-                await self._write_all(_Patience(limit))
+            await self._writer.run()
         except TimeoutError:
             self._stall()
         except ConnectionError:
             self._finish(NORMAL, "connection lost")
         finally:
-            self._outbox.close()
+            self._close()
             code, reason = self._end or (GOING_AWAY, "going away")
             try:
                 await self._socket.close(code, reason)
@@ -151,7 +123,7 @@ class WebSocketTransport:
                 at = heard.end
             elif isinstance(heard, Hangup):
                 return
-        self._outbox.close()
+        self._close()
         if self._end is None and self._socket.close_code == NORMAL:
             yield Hangup(by_remote=True, code="closed")
             return
@@ -159,54 +131,48 @@ class WebSocketTransport:
         raise self._broken(f"websocket closed ({code or 'no close frame'}): {reason}")
 
     async def send(self, frame: AudioFrame) -> bool:
-        """See CallTransport."""
-        epoch, deadline = self._clock.epoch, _now() + WRITE_DEADLINE_S
-        while True:
-            if self._end is not None or self._outbox.closed:
-                raise self._broken("the websocket is closed")
-            if self._clock.epoch != epoch:
-                return False
-            now = _now()
-            wait_s = self._pace.wait_s(self._clock.unplayed(now), now)
-            if wait_s <= 0 and not self._outbox.audio_full:
-                break
-            if now >= deadline:
-                self._stall()
-                raise self._broken("the peer played nothing")
-            await self._outbox.moved(wait_s or FULL_WAIT_S)
-        self._outbox.put_audio(frame.pcm)
-        self._clock.add(frame.samples, now)
-        self._pace.sent(frame.samples, now)
+        """See CallTransport. What is taken leaves on the beat, at most one frame later."""
+        playout = self._playout
+        epoch = playout.clock.epoch
+        while playout.busy and not self._writer.closed and playout.clock.epoch == epoch:
+            await playout.moved()
+        if self._writer.closed:
+            raise self._broken(
+                "the peer played nothing" if self._stalled else "the websocket is closed"
+            )
+        if playout.clock.epoch != epoch:
+            return False
+        playout.put(frame)
         return True
 
     def clear(self) -> int:
         """See CallTransport. Queued sound is dropped before it reaches the socket."""
-        closed, stop = self._clock.clear(_now())
-        self._outbox.drop_audio()
+        closed, stop = self._playout.clear()
+        self._writer.drop_audio()
         self.post({"t": "clear", "epoch": closed})
         return stop
 
     def played(self) -> int:
         """See CallTransport."""
-        return self._clock.played(_now())
+        return self._playout.clock.played(_now())
 
     @property
     def sent(self) -> int:
         """Output position at which the next frame will stand."""
-        return self._clock.sent
+        return self._playout.sent
 
     @property
     def epoch(self) -> int:
         """The open playback epoch."""
-        return self._clock.epoch
+        return self._playout.clock.epoch
 
     def post(self, message: Mapping[str, object]) -> None:
-        """Queue a JSON message, in order with the sound. Synchronous; nothing after the end.
+        """Write a JSON message, in order with the sound. Synchronous; nothing after the end.
 
         A peer that lets too many pile up is a slow consumer and is closed. Raises MediaValueError
         for a message that is no JSON, or longer than a message may be: nothing is sent then.
         """
-        if not self._outbox.put_text(_encoded(message)):
+        if not self._writer.text(_encoded(message)):
             self._stall()
 
     async def send_data(self, message: Mapping[str, object]) -> None:
@@ -214,9 +180,9 @@ class WebSocketTransport:
         self.post(message)
 
     async def aclose(self, reason: str) -> None:
-        """See CallTransport: says `bye{reason}`, writes what is queued but sound, closes."""
+        """See CallTransport: says `bye{reason}`, writes what waits but sound, closes."""
         if self._end is None:
-            self._outbox.drop_audio()
+            self._writer.drop_audio()
             self.post({"t": "bye", "reason": reason})
             self._finish(CLOSE_CODES.get(reason, NORMAL), reason)
         with suppress(TimeoutError):
@@ -244,12 +210,11 @@ class WebSocketTransport:
         match message:
             case {"t": "playback", "epoch": int(epoch), "pos": int(pos)}:
                 self._check_epoch("playback", epoch)
-                if self._clock.ack(epoch, pos, _now()):
-                    self._outbox.wake()
+                self._playout.ack(epoch, pos)
                 return None
             case {"t": "cleared", "epoch": int(epoch), "pos": int(pos)}:
                 self._check_epoch("cleared", epoch + 1)
-                stop = self._clock.cleared(epoch, pos)
+                stop = self._playout.clock.cleared(epoch, pos)
                 return None if stop is None else Played(stop, epoch)
             case {"t": "hangup"}:
                 return Hangup(by_remote=True)
@@ -257,33 +222,22 @@ class WebSocketTransport:
                 return Data(message)
 
     def _check_epoch(self, kind: str, epoch: int) -> None:
-        if epoch > self._clock.epoch:
+        if epoch > self.epoch:
             raise BadMessage("epoch", f"{kind}.epoch lies ahead; the open epoch is {self.epoch}")
-
-    async def _write_all(self, patience: _Patience) -> None:
-        try:
-            while (item := await self._outbox.get()) is not None:
-                patience.began = _now()
-                await self._write(item)
-                patience.began = None
-        finally:
-            patience.close()
-
-    async def _write(self, item: bytes | str) -> None:
-        if isinstance(item, bytes):
-            await self._socket.send_bytes(item)
-        else:
-            await self._socket.send_str(item)
 
     def _stall(self) -> None:
         self._stalled = True
-        self._outbox.drop_all()
+        self._writer.drop_all()
         self._finish(SLOW_CONSUMER, "slow consumer")
 
     def _finish(self, code: int, reason: str) -> None:
         if self._end is None:
             self._end = (code, reason)
-        self._outbox.close()
+        self._close()
+
+    def _close(self) -> None:
+        self._writer.close()
+        self._playout.close()
 
     def _broken(self, why: str) -> TransportError:
         return TransportStalled(why) if self._stalled else TransportClosed(why)
@@ -324,30 +278,6 @@ class _Intake:
         """Count a bad message: True when it is one too many."""
         self.refused += 1
         return self._bad.full(now)
-
-
-class _Patience:
-    """Lets `limit` expire when one write takes WRITE_DEADLINE_S. One timer looks after all writes:
-    a timeout around each of 50 a second would cost as much as the writes themselves."""
-
-    def __init__(self, limit: asyncio.Timeout) -> None:
-        self.began: float | None = None
-        """When the write under way began; None between two."""
-        self._limit = limit
-        self._timer = asyncio.get_running_loop().call_later(WRITE_DEADLINE_S, self._look)
-
-    def close(self) -> None:
-        """Nothing is written any more."""
-        self._timer.cancel()
-
-    def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        since = now if self.began is None else self.began
-        if now - since >= WRITE_DEADLINE_S - 0.001:
-            self._limit.reschedule(now)
-        else:
-            self._timer = loop.call_at(since + WRITE_DEADLINE_S, self._look)
 
 
 def _encoded(message: Mapping[str, object]) -> str:

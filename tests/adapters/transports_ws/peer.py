@@ -49,26 +49,29 @@ class FakeSocket:
         while (message := await self._inbound.get()) is not None:
             yield message
 
-    async def send_bytes(self, data: bytes) -> None:
-        await self._take()
-        self.audio += data
-        self.log.append((asyncio.get_running_loop().time(), data))
+    @property
+    def writable(self) -> bool:
+        return not self.stuck
 
-    async def send_str(self, data: str) -> None:
-        await self._take()
-        message = json.loads(data)
-        self.texts.append(message)
-        self.log.append((asyncio.get_running_loop().time(), message))
+    def write(self, data: bytes | str) -> None:
+        if self.closed is not None:
+            raise ConnectionResetError("closed")
+        now = asyncio.get_running_loop().time()
+        if isinstance(data, bytes):
+            self.audio += data
+            self.log.append((now, data))
+        else:
+            message = json.loads(data)
+            self.texts.append(message)
+            self.log.append((now, message))
+
+    async def drained(self) -> None:
+        if self.stuck:
+            await asyncio.sleep(3600)
 
     async def close(self, code: int, reason: str) -> None:
         self.closed = (code, reason)
         self._inbound.put_nowait(None)
-
-    async def _take(self) -> None:
-        if self.closed is not None:
-            raise ConnectionResetError("closed")
-        if self.stuck:
-            await asyncio.sleep(3600)
 
 
 class Player:

@@ -15,10 +15,10 @@ from voxglove.adapters.transports.websocket import (
     REPLACED,
     SLOW_CONSUMER,
     TOO_BIG,
-    WRITE_DEADLINE_S,
     WebSocketLimits,
     WebSocketTransport,
 )
+from voxglove.adapters.transports.writer import WRITE_DEADLINE_S
 from voxglove.media.errors import TransportClosed, TransportError, TransportStalled
 from voxglove.media.frame import AudioFrame
 from voxglove.media.transport import Data, Hangup, Played, Signal
