@@ -49,6 +49,11 @@ class FarEnd:
         self._rest()
         self._rate, self._tap = rate, Resampler(rate, RATE)
 
+    @property
+    def sounding(self) -> bool:
+        """Whether `tick` has something to note: sound, or that it stopped."""
+        return self._running or bool(self._parts)
+
     def played(self, parts: Iterable[Chunk]) -> None:
         """`parts` sounded since the last tick."""
         self._parts += [part.pcm for part in parts]
@@ -58,10 +63,12 @@ class FarEnd:
         if not self._parts:
             self._rest()
             return
-        pcm = self._tap.feed(np.frombuffer(b"".join(self._parts), dtype="<i2"))
+        pcm = np.frombuffer(b"".join(self._parts), dtype="<i2")
         self._parts.clear()
-        # The resampler's output is late by a constant; the sound itself was not.
-        at -= self._tap.delay * RATE // self._rate
+        if self._rate != RATE:
+            pcm = self._tap.feed(pcm)
+            # The resampler's output is late by a constant; the sound itself was not.
+            at -= self._tap.delay * RATE // self._rate
         close = self._running and abs(at - self._end - len(pcm)) <= DRIFT
         self._put(self._end if close else at - len(pcm), pcm)
         self._running = True
@@ -88,16 +95,20 @@ class FarEnd:
             self._put(self._end, self._tap.flush())
 
     def _put(self, start: int, pcm: Samples) -> None:
-        missing = start - self._end
-        if missing > 0:
-            self._keep(np.zeros(min(missing, REFERENCE), np.int16))
-        elif missing < 0:
-            self._take_back(-missing)
-        self._known = min(REFERENCE, max(0, self._known + missing) + len(pcm))
-        self._keep(pcm)
-        self._end = start + len(pcm)
-        if self._record is not None and len(pcm):
-            self._record(start, pcm)
+        missing, samples = start - self._end, len(pcm)
+        known = self._known
+        if missing:
+            known = max(0, known + missing)
+            if missing > 0:
+                self._keep(np.zeros(min(missing, REFERENCE), np.int16))
+            else:
+                self._take_back(-missing)
+        self._known = min(REFERENCE, known + samples)
+        self._end = start + samples
+        if samples:
+            self._keep(pcm)
+            if self._record is not None:
+                self._record(start, pcm)
 
     def _keep(self, pcm: Samples) -> None:
         """Pieces are joined only when somebody asks: 50 arrive a second, questions are rare."""

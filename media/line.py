@@ -244,8 +244,10 @@ class Line:
         """The input clock reached sample `at` (16 kHz): note what was played up to now."""
         if self._carrier is not None:
             self._advance(self._carrier)
-        self._far.tick(at)
-        self._flow.tick()
+        if self._far.sounding:
+            self._far.tick(at)
+        if self._flow.ticking:
+            self._flow.tick()
 
     def close(self) -> None:
         """The call ended: whoever waits in `play` or `drain` gets LineClosed."""
@@ -355,22 +357,24 @@ class Line:
 
     def _advance(self, carrier: Carrier) -> None:
         """Note what was played since the last look: heard counts, progress, the far end."""
-        segments = self._segments.all()
-        if not segments and carrier.playback.finished:
+        if self._segments.none and carrier.playback.finished:
             return
         position = carrier.playback.advanced
         parts = carrier.playback.advance(carrier.transport.played())
-        for part in parts:
-            segment = self._segments.find(part.segment)
-            if segment is not None:
-                self._start(segment, carrier.out(position))
-                note_played((segment,), (part,))
-                self._end(segment, carrier.out(position + part.samples))
-            position += part.samples
-        self._far.played(parts)
-        for segment in segments:
-            if segment.complete and self._segments.find(segment.key) is segment:
-                self._end(segment, carrier.out(carrier.playback.advanced))
+        if parts:
+            self._far.played(parts)
+            for part in parts:
+                samples = part.samples
+                segment = self._segments.find(part.segment)
+                if segment is not None:
+                    if not segment.started:
+                        self._start(segment, carrier.out(position))
+                    segment.heard = max(segment.heard, part.offset + samples)
+                    if segment.finished:
+                        self._end(segment, carrier.out(position + samples))
+                position += samples
+        for segment in self._segments.complete():
+            self._end(segment, carrier.out(carrier.playback.advanced))
 
     def _start(self, segment: Segment, out: int) -> None:
         if not segment.started:

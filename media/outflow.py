@@ -24,6 +24,7 @@ class Outflow:
         self._closed = False
         self._waiting: list[asyncio.Future[None]] = []
         self._ticking: list[asyncio.Future[None]] = []
+        """Whoever waits for the next 20 ms."""
 
     @property
     def open(self) -> bool:
@@ -54,6 +55,11 @@ class Outflow:
         self.check()
         await _park(self._ticking)
         self.check()
+
+    @property
+    def ticking(self) -> bool:
+        """Whether anybody waits for `tick`."""
+        return bool(self._ticking)
 
     def tick(self) -> None:
         """20 ms passed on the input clock."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Mono 16-bit PCM of one segment: `offset` is its first sample within that segment."""
 
     segment: int
@@ -28,7 +29,7 @@ class Chunk:
     @property
     def end(self) -> int:
         """Segment sample after the last one."""
-        return self.offset + self.samples
+        return self.offset + len(self.pcm) // 2
 
     def slice(self, start: int, stop: int) -> Chunk:
         """Samples [start, stop) of this chunk."""
@@ -38,8 +39,7 @@ class Chunk:
         return Chunk(self.segment, self.offset + start, self.pcm[2 * start : 2 * stop])
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
+class _Sent(NamedTuple):
     """A chunk and its place: output samples since its epoch began."""
 
     chunk: Chunk
@@ -49,25 +49,43 @@ class _Sent:
 
 @dataclass(slots=True)
 class _Epoch:
-    """Sound between two clears. `base` = output sample at which it began."""
+    """Sound between two clears. `base` = output sample at which it began; `told` of its `length`
+    output samples were told to be played."""
 
     index: int
     base: int
-    sent: deque[_Sent] = field(default_factory=deque)
+    length: int = 0
+    told: int = 0
+    behind: deque[_Sent] = field(default_factory=deque)
+    """Told to the end."""
+    ahead: deque[_Sent] = field(default_factory=deque)
+    """Not told, or in part."""
 
     @property
     def end(self) -> int:
         """Output sample after the last one sent."""
-        return self.base + (self.sent[-1].end if self.sent else 0)
+        return self.base + self.length
 
     def parts(self, start: int, stop: int) -> Iterator[Chunk]:
         """The pieces within output samples [start, stop), in order."""
         low, high = start - self.base, stop - self.base
-        for sent in self.sent:
+        for sent in chain(self.behind, self.ahead):
             if sent.start >= high:
                 return
             if sent.end > low:
                 yield sent.chunk.slice(low - sent.start, high - sent.start)
+
+    def tell(self, high: int) -> list[Chunk]:
+        """The pieces within [`told`, `high`), with `told` < `high` <= `length`; they are told."""
+        parts, low = [], self.told
+        while low < high:
+            sent = self.ahead[0]
+            parts.append(sent.chunk.slice(low - sent.start, high - sent.start))
+            if sent.end <= high:
+                self.behind.append(self.ahead.popleft())
+            low = sent.end
+        self.told = high
+        return parts
 
 
 class Playback:
@@ -80,7 +98,6 @@ class Playback:
         self._keep = keep
         self._live = _Epoch(0, 0)
         self._closed: _Epoch | None = None
-        self._advanced = 0
         self._expired = False
         self._known = False
 
@@ -97,17 +114,18 @@ class Playback:
     @property
     def advanced(self) -> int:
         """Output sample up to which `advance` has told what was played."""
-        return self._advanced
+        return self._live.base + self._live.told
 
     @property
     def finished(self) -> bool:
         """Whether `advance` has told all that was sent: it has nothing more to tell."""
-        return self._advanced >= self._live.end
+        live = self._live
+        return live.told >= live.length
 
     @property
     def fresh(self) -> bool:
         """Whether nothing was sent since the last stop (or at all)."""
-        return not self._live.sent
+        return not self._live.length
 
     @property
     def stop_known(self) -> bool:
@@ -117,28 +135,29 @@ class Playback:
     def append(self, chunk: Chunk) -> None:
         """`chunk` goes to the carrier behind all others."""
         live = self._live
-        start = live.sent[-1].end if live.sent else 0
-        live.sent.append(_Sent(chunk, start, start + chunk.samples))
+        start = live.length
+        live.length = end = start + chunk.samples
+        live.ahead.append(_Sent(chunk, start, end))
 
     def retract(self, chunk: Chunk) -> bool:
         """The carrier never took `chunk`. False, and nothing changes, unless it is the last one
         of the open epoch: after a stop it was among what lay behind."""
-        sent = self._live.sent
-        if not sent or sent[-1].chunk is not chunk:
+        live = self._live
+        if not live.ahead or live.ahead[-1].chunk is not chunk:
             return False
-        sent.pop()
+        live.length = live.ahead.pop().start
         return True
 
     def advance(self, played: int) -> list[Chunk]:
         """What was played since the last call, now that `played` output samples were."""
         live = self._live
-        played = min(played, live.end)
-        parts = list(live.parts(self._advanced, played)) if played > self._advanced else []
-        self._advanced = max(self._advanced, played)
-        floor = played - live.base - self._keep
-        # The newest one stays: it says where the epoch ends.
-        while len(live.sent) > 1 and live.sent[0].end <= floor:
-            live.sent.popleft()
+        high = min(played - live.base, live.length)
+        if high <= live.told:
+            return []
+        parts = live.tell(high)
+        behind, floor = live.behind, high - self._keep
+        while behind and behind[0].end <= floor:
+            behind.popleft()
         return parts
 
     def close(self, stop: int) -> list[Chunk]:
@@ -147,7 +166,6 @@ class Playback:
         stop = max(closed.base, min(stop, closed.end))
         self._closed = closed
         self._live = _Epoch(closed.index + 1, stop)
-        self._advanced = stop
         self._expired = self._known = False
         return list(closed.parts(stop, closed.end))
 
@@ -168,7 +186,6 @@ class Playback:
             return None
         self._closed = None
         stop = max(closed.base, min(pos, closed.end))
-        self._advanced += stop - self._live.base
         self._live.base = stop
         if self._expired:
             return None

@@ -113,6 +113,15 @@ class Segments:
         del self._open[segment.key]
         self._floor = max(self._floor, segment.key)
 
+    @property
+    def none(self) -> bool:
+        """Whether none is open."""
+        return not self._open
+
+    def complete(self) -> list[Segment]:
+        """The open ones that were heard to their end, oldest first."""
+        return [one for one in self._open.values() if one.finished and one.complete]
+
     def all(self) -> list[Segment]:
         """The open ones, oldest first."""
         return list(self._open.values())
