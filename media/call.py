@@ -1,7 +1,7 @@
 """One call: a brain, the carriers that come and go under it, and one timeline of events.
 
-The Call owns, in one TaskGroup, its brain's task, the reader of the attached transport, the pace
-of its input clock, and what `Line` spawns. It outlives its transport: a failed reader means
+The Call owns, in one TaskGroup, its brain's task, the reader of the attached transport, and what
+`Line` spawns; and the timer of its input clock. It outlives its transport: a failed reader means
 *detached*, the answer waits, and a new transport takes over without losing the agent, its history
 or the current answer (DESIGN 2). Only a hang-up, the brain's end, a limit, or linger expiry ends
 it. It never looks into turns or texts.
@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from .brain import Brain, Command
@@ -31,7 +32,8 @@ from .events import (
     Vad,
 )
 from .frame import FRAME_MS, AudioFrame
-from .intake import FILL_AFTER_MS, Intake
+from .input_clock import InputClock
+from .intake import Intake
 from .lifetime import CallPolicy, bounded, stop
 from .line import Line
 from .outlet import Outlet, Sink
@@ -92,6 +94,7 @@ class Call:
         self._late = late
         self._outlet = Outlet()
         self._intake = Intake(brain.input_format)
+        self._frame = brain.input_format.samples(FRAME_MS)
         self._life = _Life()
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -192,7 +195,8 @@ class Call:
         async with asyncio.TaskGroup() as group:
             waiting, self._group = self._transport, group
             self._life.detached = asyncio.get_running_loop().time()
-            now = [self._task(self._think(), "call.brain"), self._task(self._pace(), "call.pace")]
+            now = [self._task(self._think(), "call.brain")]
+            clock = InputClock(self._intake, partial(self._guard, self._fill), self._check_limits)
             try:
                 # The brain is up (its first step taken) before it hears anything (voice row 2).
                 await asyncio.sleep(0)
@@ -201,6 +205,7 @@ class Call:
                 await self._life.ended.wait()
             finally:
                 self.hang_up("drain")
+                clock.close()
                 self._line.close()
                 if self._reader is not None:
                     now.append(self._reader)
@@ -220,9 +225,13 @@ class Call:
             self.hang_up("hangup")
 
     async def _read(self, transport: CallTransport) -> None:
+        clock = asyncio.get_running_loop().time
         try:
             async for item in transport.receive():
-                self._guard(self._take, item)
+                try:
+                    self._take(item, clock())
+                except Exception as refused:
+                    self._refuse(refused)
             error = TransportError("the carrier ended without a hang-up")
         except TransportError as failure:
             error = failure
@@ -230,20 +239,6 @@ class Call:
             log.exception("transport failed", extra={"call_id": self.info.call_id})
             error = TransportError(f"{type(failure).__name__}: {failure}")
         self._lose(transport, error)
-
-    async def _pace(self) -> None:
-        """The loop's clock under the input timeline: fills holes, and ends what lived too long."""
-        loop = asyncio.get_running_loop()
-        step = FRAME_MS / 1000
-        while True:
-            due = self._intake.fill_due() or loop.time() + FILL_AFTER_MS / 1000
-            wake = max(due, loop.time() + step)
-            await asyncio.sleep(wake - loop.time())
-            # Woken late, the loop was held: what it held up is about to be delivered, so a hole
-            # is not one until the next look.
-            if loop.time() - wake < step:
-                self._guard(self._fill, loop.time())
-            self._check_limits(loop.time())
 
     def _begin(self, transport: CallTransport) -> None:
         """Read and play on `transport` from here on, whatever was attached before."""
@@ -273,12 +268,13 @@ class Call:
         self._spawn(_close_carrier(transport, error.code))
         self._line_state("detached")
 
-    def _take(self, item: AudioFrame | Signal) -> None:
-        now = asyncio.get_running_loop().time()
-        match item:
-            case AudioFrame():
+    def _take(self, item: AudioFrame | Signal, now: float) -> None:
+        if isinstance(item, AudioFrame):
+            if self._life.hole:
                 self._tell_gap(self._life.hole)
-                self._hear(self._intake.take(item, now))
+            self._hear(self._intake.take(item, now))
+            return
+        match item:
             case Gap(samples):
                 before = self._intake.statistics.filled
                 frames = list(self._intake.gap(samples, now))
@@ -303,30 +299,37 @@ class Call:
             self.emit(InputGap(samples=self._timeline(samples)))
 
     def _hear(self, frames: Iterable[AudioFrame]) -> None:
+        rate = self._intake.format.rate
         for frame in frames:
-            self._line.tick(self._timeline(frame.end))
+            # All of one length: reckoned here, not asked of each.
+            self._line.tick((frame.at + self._frame) * RATE // rate)
             if self._tape is not None:
                 self._tape.caller(frame)
-            self._guard(self.brain.hear, frame)
+            try:
+                self.brain.hear(frame)
+            except Exception as error:
+                self._refuse(error)
 
     def _guard(self, step: Callable[[_T], None], what: _T) -> None:
-        """A bad frame or signal never ends a call: it is told once in 50, a second of frames."""
+        """Do `step`; see `_refuse`."""
         try:
             step(what)
         except Exception as error:
-            self._life.refused += 1
-            if self._life.refused % 50 == 1:
-                log.exception("input refused", extra={"call_id": self.info.call_id})
-                code = getattr(error, "code", "ERR_BRAIN")
-                self.emit(Problem(code=str(code), stage="input", message=str(error)))
+            self._refuse(error)
+
+    def _refuse(self, error: Exception) -> None:
+        """A bad frame or signal never ends a call: it is told once in 50, a second of frames."""
+        self._life.refused += 1
+        if self._life.refused % 50 == 1:
+            log.error("input refused", exc_info=error, extra={"call_id": self.info.call_id})
+            code = getattr(error, "code", "ERR_BRAIN")
+            self.emit(Problem(code=str(code), stage="input", message=str(error)))
 
     def _check_limits(self, now: float) -> None:
-        if self._transport is None and now - self._life.detached >= self.policy.linger_s:
+        policy, at = self.policy, self.at
+        if self._transport is None and now - self._life.detached >= policy.linger_s:
             self.hang_up("linger")
-        elif (
-            self.at >= self.policy.max_s * RATE
-            or self.at - self._life.active >= self.policy.idle_s * RATE
-        ):
+        elif at >= policy.max_s * RATE or at - self._life.active >= policy.idle_s * RATE:
             self.hang_up("limit")
 
     def _timeline(self, samples: int) -> int:

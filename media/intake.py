@@ -119,15 +119,19 @@ class Intake:
         """The time at which the stream counts as broken, or None where it never does."""
         return None if self._gapless or self._started is None else self._last + FILL_AFTER_MS / 1000
 
+    def broken(self, now: float) -> bool:
+        """Whether nothing has come for so long that the hole is to be filled."""
+        due = self.fill_due()
+        # A timer may fire a hair before the time it was set to.
+        return due is not None and now >= due - 0.001
+
     def fill(self, now: float) -> Iterator[AudioFrame]:
         """Silence for as long as the stream has been broken at `now`, if it has.
 
         It ends at the clock, or behind it by what a slow sender's stream was before: a hole is
         never made longer by what its clock has lost over the call.
         """
-        due = self.fill_due()
-        # A timer may fire a hair before the time it was set to.
-        if due is None or now < due - 0.001:
+        if not self.broken(now):
             return
         behind = int(self._behind) // self._frame * self._frame
         while self.at + self._frame <= self._clock(now) - behind:

@@ -178,7 +178,7 @@ class _Tapped(WrappedTransport):
         self._on_message = on_message
 
     async def receive(self) -> AsyncIterator[AudioFrame | Signal]:
-        async for item in super().receive():
+        async for item in self._client.receive():
             if not isinstance(item, Data):
                 yield item
             elif (picture := wire.to_picture(item.message)) is not None:

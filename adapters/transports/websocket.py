@@ -112,16 +112,20 @@ class WebSocketTransport:
     async def receive(self) -> AsyncIterator[AudioFrame | Signal]:
         """See CallTransport. A bad message is answered and skipped; over 20 in 10 s close 4001."""
         at = 0
+        clock = asyncio.get_running_loop().time
         async for message in self._socket:
             if self._end is not None:
                 break
-            heard = self._take(message, at)
-            if heard is None:
+            if isinstance(message, bytes):
+                frame = self._hear(message, at, clock())
+                if frame is not None:
+                    yield frame
+                    at += len(message) // 2
                 continue
-            yield heard
-            if isinstance(heard, AudioFrame):
-                at = heard.end
-            elif isinstance(heard, Hangup):
+            signal = self._read(message, clock())
+            if signal is not None:
+                yield signal
+            if isinstance(signal, Hangup):
                 return
         self._close()
         if self._end is None and self._socket.close_code == NORMAL:
@@ -189,22 +193,35 @@ class WebSocketTransport:
             async with asyncio.timeout(CLOSE_S):
                 await self._written.wait()
 
-    def _take(self, message: bytes | str, at: int) -> AudioFrame | Signal | None:
-        """What one message of the peer means, sound beginning at `at`; None when it was used up
-        or refused here."""
-        size = len(message) if isinstance(message, bytes) else len(message.encode())
-        if size > MAX_MESSAGE_BYTES:
-            self._finish(TOO_BIG, f"messages are limited to {MAX_MESSAGE_BYTES} bytes")
+    def _hear(self, pcm: bytes, at: int, now: float) -> AudioFrame | None:
+        """The peer's sound as a frame that begins at `at`; None when it was refused here."""
+        if len(pcm) > MAX_MESSAGE_BYTES:
+            self._refuse_size()
             return None
         try:
-            if isinstance(message, bytes):
-                return self._intake.audio(message, at, _now())
-            return self._signal(self._intake.text(message, _now()))
+            return self._intake.audio(pcm, at, now)
         except BadMessage as bad:
-            self.post(bad.as_message())
-            if self._intake.refuse(_now()):
-                self._finish(BAD_PEER, "too many bad messages")
+            self._refuse(bad, now)
             return None
+
+    def _read(self, text: str, now: float) -> Signal | None:
+        """What a message of the peer means; None when it was used up or refused here."""
+        if len(text.encode()) > MAX_MESSAGE_BYTES:
+            self._refuse_size()
+            return None
+        try:
+            return self._signal(self._intake.text(text, now))
+        except BadMessage as bad:
+            self._refuse(bad, now)
+            return None
+
+    def _refuse_size(self) -> None:
+        self._finish(TOO_BIG, f"messages are limited to {MAX_MESSAGE_BYTES} bytes")
+
+    def _refuse(self, bad: BadMessage, now: float) -> None:
+        self.post(bad.as_message())
+        if self._intake.refuse(now):
+            self._finish(BAD_PEER, "too many bad messages")
 
     def _signal(self, message: Mapping[str, object]) -> Signal | None:
         match message:
@@ -257,15 +274,19 @@ class _Intake:
 
     def audio(self, pcm: bytes, at: int, now: float) -> AudioFrame | None:
         """A frame at `at`, or None when the peer is too far ahead of the clock."""
-        check_frame(pcm)
-        samples = len(pcm) // 2
-        earned = (now - self._credited_at) * PIPELINE.rate
-        self._credit = min(self._burst, self._credit + earned)
+        size = len(pcm)
+        if not size or size % 2:
+            check_frame(pcm)
+        samples = size // 2
+        credit = self._credit + (now - self._credited_at) * PIPELINE.rate
+        if credit > self._burst:
+            credit = self._burst
         self._credited_at = now
-        if samples > self._credit:
+        if samples > credit:
+            self._credit = credit
             self.dropped += samples
             return None
-        self._credit -= samples
+        self._credit = credit - samples
         return AudioFrame(pcm, PIPELINE, at)
 
     def text(self, text: str, now: float) -> dict[str, object]:
