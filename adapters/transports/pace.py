@@ -14,6 +14,10 @@ FULL_MS = HORIZON_MS - 20
 LOW_MS = HORIZON_MS - 80
 """At this little they no longer wait for the beat: a report says that it plays faster, or more."""
 
+BEHIND_MS = HORIZON_MS - 45
+"""At this little, and more than LOW_MS, frames follow twice as fast: a loop that was held up pays
+back what it owes frame by frame."""
+
 NEAR_MS = 3
 SLEW = 0.01
 """A player that holds more or less than this around `FULL_MS` has another clock, or reports late:
@@ -41,9 +45,10 @@ class Pace:
 
     def sent(self, samples: int, now: float) -> None:
         """A frame left at `now`. One that was late by less than itself does not move the beat."""
-        length = samples / self._rate
+        beat = length = samples / self._rate
         kept = self._due <= now < self._due + length
-        beat = length
-        if abs(self._held_ms - FULL_MS) > NEAR_MS:
+        if self._held_ms <= BEHIND_MS:
+            beat /= 2
+        elif abs(self._held_ms - FULL_MS) > NEAR_MS:
             beat *= 1 + SLEW if self._held_ms > FULL_MS else 1 - SLEW
         self._due = (self._due if kept else now) + beat

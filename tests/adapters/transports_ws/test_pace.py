@@ -65,5 +65,23 @@ def test_a_late_frame_does_not_move_the_beat_and_a_long_pause_begins_a_new_one()
     assert pace.wait_s(full, 5.0) == pytest.approx(0.020)
 
 
+def test_what_a_held_up_loop_owes_is_paid_back_frame_by_frame() -> None:
+    clock, pace = ClientClock(RATE, 0.0), Pace(RATE)
+    now, left = 0.0, []
+    while now < 2.0:
+        held_up = 1.0 < now < 1.055
+        if not held_up and pace.wait_s(clock.unplayed(now), now) <= 0:
+            clock.add(FRAME, now)
+            pace.sent(FRAME, now)
+            left.append(now)
+        now = round(now + 0.001, 3)
+    gaps = [after - before for before, after in zip(left, left[1:], strict=False)]
+    late = next(index for index, gap in enumerate(gaps) if gap > 0.05)
+    assert gaps[late + 1] == pytest.approx(0.010, abs=0.0011)
+    assert max(gaps[late + 1 :]) <= 0.0211
+    assert min(gaps[late + 1 :]) >= 0.009, "one at a time"
+    assert clock.unplayed(left[late + 8]) >= 160 * 16, "supplied again soon"
+
+
 def test_nothing_leaves_beyond_the_horizon() -> None:
     assert Pace(RATE).wait_s((HORIZON_MS + 30) * 16, 0.0) == pytest.approx(0.030)
