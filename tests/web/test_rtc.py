@@ -380,3 +380,4 @@ async def test_a_loopback_server_offers_127_0_0_1_beside_its_own_addresses() -> 
         own = [line.split()[4] for line in str(answer["sdp"]).splitlines() if " typ host" in line]
         assert own[0] == "127.0.0.1"
         assert set(own) == {"127.0.0.1", *webrtc_seams._stock_host_addresses(True, True)}
+    await asyncio.sleep(0.1)  # aioice sleeps once more after its end
