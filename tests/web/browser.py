@@ -130,7 +130,7 @@ class Browser:
 
     async def screenshot(self, path: Path) -> Path:
         """Write a picture of the window."""
-        await self.page.screenshot(path=path)
+        await self.page.screenshot(path=path, animations="disabled")
         return path
 
 
