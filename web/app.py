@@ -7,6 +7,7 @@ object. Prints nothing: `announce` is told the address.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket as net
@@ -92,6 +93,7 @@ async def serve(
             announce(url)
         await _until_stopped(runner, config, stop, force)
     finally:
+        gc.unfreeze()
         await runner.cleanup()
 
 
@@ -106,11 +108,18 @@ async def _until_stopped(
             name="connections",
         )
         # Only now: the address was announced as soon as it could be.
-        warming = group.create_task(server.lines.warm(), name="webrtc import")
+        warming = group.create_task(_warm(server), name="webrtc import")
         await stop.wait()
         warming.cancel()
         await _drain(server, config.server.drain_s, force)
         sweeping.cancel()
+
+
+async def _warm(server: Server) -> None:
+    """Import what calls need later. What is there then stays to the end: the collector need not
+    walk it, which would hold every call for 40 ms now and then (5 ms without it)."""
+    await server.lines.warm()
+    gc.freeze()
 
 
 def urls(config: Config, addresses: list[object], *, secure: bool) -> list[str]:
