@@ -98,8 +98,14 @@ class Intake:
                 f"{rate} Hz",
                 f"deliver the {self._resampler.src} Hz of the carrier's info.input",
             )
+        if not self._debt and (frame.format is self.format or frame.format == self.format):
+            # What a browser or a carrier of 16 kHz sends, all day long: the bytes stay as they are.
+            whole = self._framer.whole(frame.pcm, frame.source)
+            if whole is not None:
+                self._follow(self._frame / rate, now)
+                return (whole,)
         samples = frame.samples
-        if self._debt and self._shed(samples * self.format.rate // rate, now):
+        if self._shed(samples * self.format.rate // rate, now):
             return ()
         frames = self._framed(frame)
         self._follow(samples / rate, now)
@@ -141,11 +147,6 @@ class Intake:
             yield from self._framer.feed(silence(self._frame, self.format).pcm)
 
     def _framed(self, frame: AudioFrame) -> Sequence[AudioFrame]:
-        if frame.format is self.format or frame.format == self.format:
-            # What a browser or a carrier of 16 kHz sends, all day long: the bytes stay as they are.
-            whole = self._framer.whole(frame.pcm, frame.source)
-            if whole is not None:
-                return (whole,)
         frames = self._framer.feed(self._resampler.feed(downmix(frame.array())))
         if frame.source is None:
             return frames
@@ -173,7 +174,9 @@ class Intake:
             return
         rate, bound = self.format.rate, self._ahead
         ahead = self._framer.at - round((now - self._started) * rate)
-        least = min(-ahead, self._behind + seconds * FLOOR_RISE * rate)
+        least = self._behind + seconds * FLOOR_RISE * rate
+        if -ahead < least:
+            least = -ahead
         self._behind = 0.0 if least <= 0 else bound if least > bound else least
         if not -bound <= ahead <= bound:
             step = seconds * SLEW if ahead > 0 else -seconds * SLEW

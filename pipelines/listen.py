@@ -71,34 +71,33 @@ class EchoFilter:
         self._guard = guard
         self._heard = heard
         self._sounding = sounding
-        self._suspect: _Suspect | None = None
+        self.suspect: _Suspect | None = None
+        """While there is one, it is looked at again without any news of the detector."""
 
     def sift(self, events: list[VadEvent], at: int) -> list[Notice]:
         """What of `events` to tell, now that the input stands at `at`."""
-        if not events and self._suspect is None:
-            return []
         told: list[Notice] = []
         for event in events:
             told += self._take(Notice(event.kind, event.position), at)
-        suspect = self._suspect
+        suspect = self.suspect
         if suspect is not None and at - suspect.checked >= ECHO_CHECK:
             told += self._look(suspect, at)
         return told
 
     def _take(self, notice: Notice, at: int) -> list[Notice]:
         if notice.kind == "start":
-            self._suspect = None
+            self.suspect = None
             if not self._sounding():
                 return [notice]
-            self._suspect = _Suspect(notice.position, [], [notice], at)
-            return self._look(self._suspect, at)
-        suspect = self._suspect
+            self.suspect = _Suspect(notice.position, [], [notice], at)
+            return self._look(self.suspect, at)
+        suspect = self.suspect
         if suspect is None:
             return [notice]
         suspect.kept.append(notice)
         told = self._look(suspect, at)
         if notice.kind in ("misfire", "end"):
-            self._suspect = None
+            self.suspect = None
         return told
 
     def _look(self, suspect: _Suspect, at: int) -> list[Notice]:
@@ -133,7 +132,8 @@ class Ear:
         speculate: bool = True,
     ) -> None:
         self.stt = stt
-        self._speculate = speculate and not stt.continuous
+        self._pausing = vad if speculate and not stt.continuous else None
+        """Whose pauses the recogniser is told of."""
         self._pause: int | None = None
         """Where the pause began that the recogniser was told of."""
         self._broken = broken
@@ -163,6 +163,8 @@ class Ear:
             self._tell("vad", error)
             return []
         self.prob = self._vad.prob
+        if not events and (self._echo is None or self._echo.suspect is None):
+            return []
         if self._echo is not None:
             return self._echo.sift(events, at + len(samples))
         return [Notice(event.kind, event.position) for event in events]
@@ -173,15 +175,12 @@ class Ear:
         if not self.open:
             return
         if self._gate is None:
-            self._ask(lambda: self.stt.send_audio(frame))
-        elif chunks := self._gate.feed(frame.at, samples):
-            self._send(chunks)
-        vad = self._vad
-        if (
-            self._speculate
-            and vad is not None
-            and (vad.pause is not None or self._pause is not None)
-        ):
+            self._give(frame)
+        else:
+            for at, piece in self._gate.feed(frame.at, samples):
+                self._give(frame if piece is samples else _framed(at, piece))
+        vad = self._pausing
+        if vad is not None and (vad.pause is not None or self._pause is not None):
             self._note_pause(vad, frame.end)
 
     def flush(self, end: int) -> None:
@@ -204,7 +203,8 @@ class Ear:
             case "hold":
                 self._gate.hold(start)
             case "open":
-                self._send(self._gate.open(start))
+                for at, piece in self._gate.open(start):
+                    self._give(_framed(at, piece))
             case "cancel":
                 self._gate.cancel()
             case "close":
@@ -244,10 +244,11 @@ class Ear:
             self._pause = pause
             self._ask(lambda: self.stt.speculate(pause))
 
-    def _send(self, chunks: list[tuple[int, Samples]]) -> None:
-        for at, samples in chunks:
-            frame = AudioFrame(samples.tobytes(), PIPELINE, at)
-            self._ask(lambda frame=frame: self.stt.send_audio(frame))  # type: ignore[misc]
+    def _give(self, frame: AudioFrame) -> None:
+        try:
+            self.stt.send_audio(frame)
+        except Exception as error:  # a vendor's library may raise anything
+            self._tell("stt", error)
 
     def _ask(self, order: Callable[[], None]) -> None:
         try:
@@ -259,3 +260,7 @@ class Ear:
         if self._raised[part] % TELL_EVERY == 0:
             self._broken(part, error)
         self._raised[part] += 1
+
+
+def _framed(at: int, samples: Samples) -> AudioFrame:
+    return AudioFrame(samples.tobytes(), PIPELINE, at)

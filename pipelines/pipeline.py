@@ -184,7 +184,11 @@ class VoicePipeline:
                 run.line.emit(call.Vad(event=notice.kind, position=notice.position))
             self._feed(voc.Voice(self._at, notice.kind, notice.position))
         run.ear.forward(frame, samples)
-        if self._record is not None or not self._means_nothing(run.ear.prob):
+        if self.state is not self._judged:
+            self._judged, self._quiet_below = self.state, quiet_below(self.state, self._config)
+        # Most ticks would leave the machine as it is: those are not made at all, nor is the level
+        # measured that they would carry. A log gets every one.
+        if self._record is not None or not run.ear.prob < self._quiet_below:
             self._feed(voc.Tick(self._at, run.ear.prob, rms(samples)))
 
     def signal(self, signal: Signal) -> None:
@@ -209,14 +213,6 @@ class VoicePipeline:
         return done
 
     # ---- inside
-
-    def _means_nothing(self, prob: float) -> bool:
-        """Whether a tick with this probability of voice would leave the machine as it is. Most do:
-        those are not made at all, nor is the level measured that they would carry."""
-        if self.state is not self._judged:
-            self._judged = self.state
-            self._quiet_below = quiet_below(self.state, self._config)
-        return prob < self._quiet_below
 
     async def _connect(self, stt: SpeechToText) -> None:
         try:
@@ -316,7 +312,8 @@ class VoicePipeline:
             run.busy = False
 
     def _step(self, run: _Run, event: voc.TurnEvent) -> None:
-        self._log(event)
+        if self._record is not None:
+            self._log(self._record, event)
         self.state, effects = step(self.state, event, self._config)
         for effect in effects:
             try:
@@ -327,12 +324,10 @@ class VoicePipeline:
                 log.exception("effect failed", extra={"effect": type(effect).__name__})
                 self._problem("ERR_BRAIN", str(error), stage="brain")
 
-    def _log(self, event: voc.TurnEvent) -> None:
+    def _log(self, record: Recorder, event: voc.TurnEvent) -> None:
         """A log that cannot be written is told once and given up; it never touches the call."""
-        if self._record is None:
-            return
         try:
-            self._record(event)
+            record(event)
         except Exception as error:
             self._record = None
             self._problem("ERR_RECORDING", str(error), stage="recording")

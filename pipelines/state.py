@@ -7,6 +7,7 @@ samples at 16 kHz.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..media.events import RATE, ModeName
@@ -265,6 +266,7 @@ class Step:
             self.do(TellMode(mode))
 
 
+@lru_cache(maxsize=256)  # the same few times of the configuration, at every tick that counts
 def samples(ms: float) -> int:
     """Milliseconds in input samples."""
     return round(ms * RATE / 1000)

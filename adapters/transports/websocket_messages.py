@@ -155,12 +155,12 @@ def _apply(kind: str, name: str, check: Check, value: object) -> None:
 
 def _read_object(text: str) -> dict[str, object]:
     try:
-        message = json.loads(
-            text, parse_constant=_refuse_constant, parse_int=_whole, parse_float=_finite
-        )
+        message = _DECODER.decode(text)
         if "\\u" in text:  # an escaped lone surrogate would break every later encoder
             json.dumps(message, ensure_ascii=False).encode()
-        too_deep = _deeper_than(message, MAX_DEPTH)
+        # A message with few brackets cannot be deep: most are not walked at all.
+        brackets = text.count("{") + text.count("[")
+        too_deep = brackets >= MAX_DEPTH and _deeper_than(message, MAX_DEPTH)
     except RecursionError:
         too_deep = True
     except ValueError as error:
@@ -187,6 +187,10 @@ def _finite(digits: str) -> float:
     if not isfinite(number):
         raise ValueError("a number is too large")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_whole, parse_float=_finite)
+"""One for all: `json.loads` with these would build one per message."""
 
 
 def _deeper_than(value: object, limit: int) -> bool:
