@@ -228,6 +228,9 @@ def on_line(step: Step, event: LineMoved) -> None:
     """The carrier came or went."""
     if not step.move_line(event.state):
         return
+    talk = step.state.talk
+    if event.state == "detached" and talk.down_at is not None:
+        _talk_up(step, talk, talk.down_at)  # nobody is there to release it
     if event.state == "closed":
         interrupt(step, "closed")
         hush_user(step)

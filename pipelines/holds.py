@@ -148,6 +148,11 @@ def tend_hold(step: Step) -> None:
     try_commit(step)
 
 
+def _is_talk_held(step: Step) -> bool:
+    """Whether the talk button is down: a pause ends no turn then, its release does."""
+    return step.state.talk.down_at is not None
+
+
 def ask_long_voice(step: Step) -> None:
     """A recogniser that speaks only when asked is asked about a voice that does not end."""
     turn, speech = step.config.turn, step.state.speech
@@ -163,7 +168,7 @@ def ask_long_voice(step: Step) -> None:
 def stable(step: Step) -> None:
     """Path 2: the detector hears voice, the recogniser hears nothing new."""
     turn, state = step.config.turn, step.state
-    if state.user != "speaking" or has_floor(step) or turn.manual:
+    if state.user != "speaking" or has_floor(step) or turn.manual or _is_talk_held(step):
         return
     changed_at, asked = state.transcript.changed_at, state.stable_asked_at
     still = step.at - changed_at
@@ -187,6 +192,8 @@ def _judge_stable(step: Step, decision: Decision | None) -> None:
     state = step.state
     if state.user != "speaking" or not state.transcript.pieces or has_floor(step):
         return
+    if _is_talk_held(step):
+        return
     answer = Answer(state.transcript.text, decision, late=decision is None)
     decided, turn = _decide(step, answer, 0), step.config.turn
     still = step.at - state.transcript.changed_at
@@ -199,7 +206,7 @@ def _judge_stable(step: Step, decision: Decision | None) -> None:
 def sweep(step: Step) -> None:
     """Path 3: text that no boundary ended."""
     turn, state = step.config.turn, step.state
-    if state.user != "silent" or has_floor(step) or turn.manual:
+    if state.user != "silent" or has_floor(step) or turn.manual or _is_talk_held(step):
         return
     if step.at - state.swept_at < samples(turn.sweep_ms):
         return
@@ -236,7 +243,7 @@ def try_commit(step: Step) -> None:
         drop(step, "no_words")
     elif hold.forced:
         _commit(step, hold.forced, Decision(0, hold.forced), hold.anchor, hold)
-    elif hold.answer is not None:
+    elif hold.answer is not None and not _is_talk_held(step):
         _weigh(step, hold, hold.answer)
 
 

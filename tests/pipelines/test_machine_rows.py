@@ -287,6 +287,36 @@ def test_a_click_does_not_lose_the_turn_that_waits_for_its_text() -> None:
     assert world.turns() == ["book it"]
 
 
+def pausing(up: float) -> World:
+    """A caller with the button down who pauses for 3.5 s, on a line that also listens by itself."""
+    said = Said(1100, 1900, "my name is Anna Smith."), Said(5400, 6000, "and I come at eight.")
+    return pressed(1000, up, *said, config=MachineConfig())
+
+
+def test_a_pause_ends_no_turn_while_the_button_is_held() -> None:
+    world = pausing(up=6500)
+    world.run(6400)
+    assert world.turns() == []
+    world.run(9000)
+    assert world.turns() == ["my name is Anna Smith. and I come at eight."]
+    assert world.reasons("committed") == ["talk"]
+
+
+def test_a_release_in_a_pause_ends_the_turn_there() -> None:
+    world = pausing(up=4000)
+    world.run(5000)
+    assert world.turns() == ["my name is Anna Smith."]
+    assert world.reasons("committed") == ["talk"]
+
+
+def test_a_lost_line_releases_the_button() -> None:
+    world = pausing(up=60_000)
+    world.later(4000, lambda at: voc.LineMoved(at, "detached"))
+    world.run(5000)
+    assert world.state.talk.down_at is None
+    assert world.turns() == ["my name is Anna Smith."]
+
+
 # ---- the end of a turn
 
 
