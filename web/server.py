@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from ..adapters.transports.beats import Beats
 from .auth import Signer, is_loopback, key_allowed, origin_allowed, read_host, read_origin
 from .calls import CallRegistry
 from .config import Config
@@ -30,6 +31,7 @@ class Server:
     keys: tuple[str, ...] = field(repr=False, default=())
     connections: Connections = field(kw_only=True)
     lines: RtcLines = field(kw_only=True)
+    beats: Beats = field(kw_only=True, default_factory=Beats)
     open_sockets: int = 0
     """WebSockets that are attached to a call now."""
 

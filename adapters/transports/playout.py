@@ -1,8 +1,8 @@
 """The frame that leaves next for a remote player, and the beat on which it leaves.
 
 Owned by one transport. A frame is taken one beat ahead, so that it is written in the very step of
-the loop in which its time comes: whoever makes sound is woken after it left, not before. One timer,
-and none while nothing waits. Never writes faster than the horizon allows.
+the loop in which its time comes: whoever makes sound is woken after it left, not before. It has no
+timer of its own (`Beats`), and never writes faster than the horizon allows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 
 from ...media.frame import AudioFrame
+from .beats import Beats
 from .client_clock import ClientClock
 from .pace import Pace
 from .writer import WRITE_DEADLINE_S, Writer
@@ -22,16 +23,20 @@ FULL_WAIT_S = 0.005
 class Playout:
     """`stalled` is told that the player played nothing for WRITE_DEADLINE_S."""
 
-    def __init__(self, writer: Writer, rate: int, stalled: Callable[[], None]) -> None:
+    def __init__(
+        self, writer: Writer, rate: int, beats: Beats, stalled: Callable[[], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self.clock = ClientClock(rate, self._loop.time())
         self._pace = Pace(rate)
         self._writer = writer
+        self._beats = beats
         self._stalled = stalled
         self._next: AudioFrame | None = None
         self._since = 0.0
         """When `_next` was put."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._asked: float | None = None
+        """The earliest moment at which `_look` will be called."""
         self._looking: list[asyncio.Future[None]] = []
         """Whoever waits for `moved`."""
 
@@ -69,16 +74,13 @@ class Playout:
         return self.clock.clear(self._loop.time())
 
     def close(self) -> None:
-        """Drop the frame that waits; no timer is left."""
+        """Drop the frame that waits."""
         self._drop()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
-    def _look(self) -> None:
-        self._timer = None
+    def _look(self, now: float) -> None:
+        self._asked = None
         if self._next is not None:
-            self._release(self._next, self._loop.time())
+            self._release(self._next, now)
 
     def _release(self, frame: AudioFrame, now: float) -> None:
         """Write `frame` if it is due; else look again when it may be."""
@@ -90,16 +92,14 @@ class Playout:
             self._writer.audio(frame.pcm)
             self._drop()
         elif now < self._since + WRITE_DEADLINE_S:
-            self._arm(min(now + (wait_s or FULL_WAIT_S), self._since + WRITE_DEADLINE_S))
+            self._ask(min(now + (wait_s or FULL_WAIT_S), self._since + WRITE_DEADLINE_S))
         else:
             self._stalled()
 
-    def _arm(self, at: float) -> None:
-        if self._timer is not None:
-            if self._timer.when() <= at:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._look)
+    def _ask(self, at: float) -> None:
+        if self._asked is None or at < self._asked:
+            self._asked = at
+            self._beats.call_at(at, self._look)
 
     def _drop(self) -> None:
         self._next = None

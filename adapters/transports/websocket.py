@@ -22,6 +22,7 @@ from ...media.errors import (
 from ...media.format import PIPELINE
 from ...media.frame import AudioFrame
 from ...media.transport import Data, Hangup, Played, Signal, TransportInfo
+from .beats import Beats
 from .playout import Playout
 from .websocket_messages import (
     MAX_MESSAGE_BYTES,
@@ -60,14 +61,20 @@ class WebSocketTransport:
     """CallTransport over a Socket. Construct it on the running loop, then keep `run()` running."""
 
     def __init__(
-        self, socket: Socket, *, peer: str = "", limits: WebSocketLimits | None = None
+        self,
+        socket: Socket,
+        *,
+        peer: str = "",
+        limits: WebSocketLimits | None = None,
+        beats: Beats | None = None,
     ) -> None:
         limits = limits or WebSocketLimits()
         now = _now()
         self._info = TransportInfo(kind="websocket", peer=peer, clock="estimate", data=True)
         self._socket = socket
         self._writer = Writer(socket)
-        self._playout = Playout(self._writer, PIPELINE.rate, self._stall)
+        self._beats = beats or Beats()
+        self._playout = Playout(self._writer, PIPELINE.rate, self._beats, self._stall)
         self._intake = _Intake(limits, now)
         self._end: tuple[int, str] | None = None
         """Close code and reason, once our side decided to end."""
@@ -117,7 +124,10 @@ class WebSocketTransport:
             if self._end is not None:
                 break
             if isinstance(message, bytes):
-                frame = self._hear(message, at, clock())
+                now = clock()
+                if now >= self._beats.next:
+                    self._beats.catch_up(now)
+                frame = self._hear(message, at, now)
                 if frame is not None:
                     yield frame
                     at += len(message) // 2

@@ -68,7 +68,7 @@ async def _carry(
     socket: AiohttpSocket, session: CallSession, token: str, server: Server, peer: str
 ) -> None:
     """Attach the socket to the call and write to it until either ends."""
-    transport = WebSocketTransport(socket, peer=peer)
+    transport = WebSocketTransport(socket, peer=peer, beats=server.beats)
     server.metrics.count("sockets_total")
     server.open_sockets += 1
     try:
