@@ -33,6 +33,7 @@ from .webrtc_config import WebRtcConfig
 from .webrtc_data import DataLine, TooMuch
 from .webrtc_impair import Injector
 from .webrtc_inbox import Inbox
+from .webrtc_reach import Reach
 from .webrtc_sdp import MAX_CANDIDATES, has_data, ice_name, is_mdns, usable_offer
 from .webrtc_track import Encoder, OutgoingVoice, Playout
 
@@ -63,7 +64,10 @@ class WebRtcTransport:
         self._deadline = asyncio.get_running_loop().time() + self._config.connect_s
         self._peer = peer
         self._playout = Playout()
-        self.track = OutgoingVoice(self._playout, encoder or self._config.encoder())
+        self._reach = Reach()
+        self.track = OutgoingVoice(
+            self._playout, encoder or self._config.encoder(), away=self._is_away
+        )
         self._data = DataLine()
         self._inbox = Inbox()
         self._sending = asyncio.Lock()
@@ -84,6 +88,7 @@ class WebRtcTransport:
         """The incoming voice stream with its statistics."""
         for stream in streams:
             stream.deliver = self._hear
+            stream.on_packet = self._reach.sound
         self._injector = Injector(streams, self._carrier.transport)
         self._voice.setCodecPreferences(seams.opus_only())
         self._pc.add_listener("track", self._on_track)
@@ -305,6 +310,9 @@ class WebRtcTransport:
         for piece in pieces:
             self._inbox.put(piece.pcm or Gap(piece.samples))
 
+    def _is_away(self) -> bool:
+        return self._reach.lost(asyncio.get_running_loop().time())
+
     def _on_track(self, track: MediaStreamTrack) -> None:
         if track.kind == "audio" and self._remote is None:
             self._remote = track
@@ -330,6 +338,7 @@ class WebRtcTransport:
         match self._pc.connectionState:
             case "connected":
                 self._connected = True
+                seams.watch_datagrams(self._carrier.transport, self._reach.sign)
             case "failed":
                 self._finish(TransportClosed(self._why_not_connected()))
         self._changed.set()

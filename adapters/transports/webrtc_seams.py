@@ -16,10 +16,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import aioice.ice
 import aiortc.codecs
 import aiortc.rtcrtpreceiver
+from aiortc import RTCIceTransport
 from aiortc.codecs.base import Decoder as AiortcDecoder
 from aiortc.codecs.opus import OpusDecoder as StockOpusDecoder
 from aiortc.jitterbuffer import JitterBuffer as StockJitterBuffer
@@ -95,6 +97,8 @@ class VoiceStream:
         self.concealer = Concealer(opus.Decoder())
         self.deliver: Callable[[Sequence[Piece]], None] | None = None
         """Takes the sound of the stream, in order. Set before the first packet."""
+        self.on_packet: Callable[[float], None] | None = None
+        """Told the loop's time of every packet that really came, before any injector."""
         self.through: Callable[[Callable[[], None]], None] | None = None
         """Carries packets to us later or never: the developer's injector, in use."""
         self._at = 0
@@ -103,6 +107,8 @@ class VoiceStream:
     def add(self, packet: RtpPacket) -> tuple[bool, JitterFrame | None]:
         """aiortc's contract: (ask for a key frame, what its thread is to decode now)."""
         heard = Packet(packet.sequence_number, packet.timestamp, packet.payload, packet.ssrc)
+        if self.on_packet is not None:
+            self.on_packet(asyncio.get_running_loop().time())
         if self.deliver is None:
             ready = self.jitter.add(heard, _rtp_now())
             return False, Run(self, ready) if ready else None
@@ -236,6 +242,23 @@ SEAMS = (
     (aiortc.codecs, "OpusDecoder", VoiceDecoder),
 )
 """Module, the name it looks up whenever it makes one, and what we put there."""
+
+
+def watch_datagrams(ice: RTCIceTransport, arrived: Callable[[float], None]) -> None:
+    """Tell `arrived` the loop's time of every datagram that comes on the connected `ice`, whatever
+    it holds."""
+    for protocol in ice._connection._protocols:
+        receive = protocol.datagram_received
+
+        def heard(
+            data: bytes | str,
+            addr: tuple[Any, ...],
+            receive: Callable[[bytes | str, tuple[Any, ...]], None] = receive,
+        ) -> None:
+            arrived(asyncio.get_running_loop().time())
+            receive(data, addr)
+
+        protocol.datagram_received = heard  # type: ignore[method-assign]
 
 
 def opus_only() -> list[RTCRtpCodecCapability]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Protocol
 
@@ -108,12 +109,16 @@ class OutgoingVoice(MediaStreamTrack):
 
     kind = "audio"
 
-    def __init__(self, playout: Playout, encoder: Encoder) -> None:
+    def __init__(
+        self, playout: Playout, encoder: Encoder, *, away: Callable[[], bool] = lambda: False
+    ) -> None:
+        """While `away` says that nobody hears, the track sends silence and takes nothing."""
         super().__init__()
         self.skipped = 0
         """Frames of time left out after stalls."""
         self._playout = playout
         self._encoder = encoder
+        self._away = away
         self._due: float | None = None
         """When the next frame is to leave."""
         self._frames = 0
@@ -126,7 +131,7 @@ class OutgoingVoice(MediaStreamTrack):
         await self._pace()
         if self.readyState != "live":
             raise MediaStreamError
-        packet = Packet(self._encoded(self._playout.pull(_FRAME)))
+        packet = Packet(self._encoded(_SILENCE if self._away() else self._playout.pull(_FRAME)))
         packet.pts = self._frames * _FRAME_TICKS
         packet.time_base = _TIME_BASE
         self._frames += 1
