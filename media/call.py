@@ -311,7 +311,6 @@ class Call:
                 self._refuse(error)
 
     def _guard(self, step: Callable[[_T], None], what: _T) -> None:
-        """Do `step`; see `_refuse`."""
         try:
             step(what)
         except Exception as error:
