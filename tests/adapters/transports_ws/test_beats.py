@@ -12,7 +12,8 @@ from voxglove.adapters.transports.beats import Beats
 
 async def test_calls_come_in_the_order_of_their_moments_and_on_time() -> None:
     beats, loop = Beats(), asyncio.get_running_loop()
-    began, came = loop.time(), []
+    began = loop.time()
+    came: list[tuple[int, float]] = []
     for ms in (30, 10, 50, 20):
         beats.call_at(began + ms / 1000, lambda now, ms=ms: came.append((ms, now - began)))  # type: ignore[misc]
     await asyncio.sleep(0.1)
@@ -22,7 +23,8 @@ async def test_calls_come_in_the_order_of_their_moments_and_on_time() -> None:
 
 
 async def test_who_is_about_to_work_lets_those_go_that_are_due() -> None:
-    beats, now, came = Beats(), asyncio.get_running_loop().time(), []
+    beats, now = Beats(), asyncio.get_running_loop().time()
+    came: list[float] = []
     for number in range(5):
         beats.call_at(now + number, came.append)
     assert beats.next == now
@@ -34,7 +36,8 @@ async def test_who_is_about_to_work_lets_those_go_that_are_due() -> None:
 
 
 async def test_a_look_that_asks_again_is_called_again() -> None:
-    beats, loop, came = Beats(), asyncio.get_running_loop(), []
+    beats, loop = Beats(), asyncio.get_running_loop()
+    came: list[float] = []
 
     def look(now: float) -> None:
         came.append(now)
@@ -47,7 +50,8 @@ async def test_a_look_that_asks_again_is_called_again() -> None:
 
 
 async def test_one_that_raises_is_logged_and_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    beats, loop, came = Beats(), asyncio.get_running_loop(), []
+    beats, loop = Beats(), asyncio.get_running_loop()
+    came: list[float] = []
 
     def fail(now: float) -> None:
         raise RuntimeError("broken socket")
