@@ -52,6 +52,7 @@ async def test_a_typed_booking_shows_its_tools_and_outlives_a_reload(tmp_path: P
         await card.get_by_role("button", name="Got it").click()
         assert "Read" in await page.locator(".slot-done").inner_text()
 
+        await chrome.wait_state("listening", 30_000)  # all of the answer was heard
         check_timeline(await saved(page, "Save timeline"))
         check_recording(await saved(page, "Save recording"))
         await page.click("#talk")
