@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 from .errors import MediaValueError
 
@@ -20,8 +19,6 @@ MAX_JITTER_MS = 300
 MAX_SKEW_PPM = 2_000
 REORDER_MS = 50
 """How much later a reordered packet comes: behind the two that were sent after it."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,18 +109,3 @@ class Impairer:
 
     def _happens(self, share: float) -> bool:
         return share > 0 and self._random.random() < share
-
-
-def impaired(
-    packets: Iterable[tuple[float, T]], what: Impairment, seed: int = 0
-) -> list[tuple[float, T]]:
-    """`packets`, each with the second it was sent, in the order and at the times they arrive.
-
-    The first packet always arrives, and undelayed: a stream that begins with a hole, or late, has
-    no start that its end could be measured against.
-    """
-    way, arrived = Impairer(what, seed), list[tuple[float, int, T]]()
-    for number, (sent, packet) in enumerate(packets):
-        times = way.arrivals(sent)
-        arrived += [(at, number, packet) for at in (times if number else [sent])]
-    return [(at, packet) for at, _, packet in sorted(arrived, key=lambda item: item[:2])]

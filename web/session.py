@@ -95,8 +95,6 @@ class CallSession:
         match request:
             case None:
                 return
-            case wire.Unsupported(kind):
-                self._post(client, [wire.error("unsupported", f"{kind} is not supported here")])
             case wire.Impair():
                 self._impair(client, request)
             case wire.Resolve() | wire.Reject():

@@ -47,13 +47,6 @@ class Reject:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
-    """A well-formed message that this server cannot act on."""
-
-    kind: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impair:
     """A developer wants packets of this line lost (`loss` 0..1, in runs of `burst`) and delayed,
@@ -65,7 +58,7 @@ class Impair:
     down: bool
 
 
-Request = Command | Resolve | Reject | Impair | Unsupported
+Request = Command | Resolve | Reject | Impair
 
 COMMANDS: Mapping[str, Callable[[Mapping[str, object]], Request]] = {
     "say": lambda m: Say(str(m["text"])),

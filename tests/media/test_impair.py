@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.impaired import impaired
 from voxglove.media.errors import MediaValueError
-from voxglove.media.impair import REORDER_MS, Impairer, Impairment, impaired
+from voxglove.media.impair import REORDER_MS, Impairer, Impairment
 
 STEP_S = 0.02
 COUNT = 20_000

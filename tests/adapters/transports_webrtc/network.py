@@ -19,11 +19,12 @@ from av import AudioFrame as AvFrame
 from numpy.typing import NDArray
 
 from tests.audio_fixtures.load import fixture
+from tests.support.impaired import impaired
 from voxglove.adapters.transports.webrtc_seams import VoiceStream
 from voxglove.media import opus
 from voxglove.media.format import PIPELINE
 from voxglove.media.frame import AudioFrame
-from voxglove.media.impair import Impairment, impaired
+from voxglove.media.impair import Impairment
 from voxglove.media.intake import Intake
 from voxglove.media.jitter import RTP_RATE, Packet
 from voxglove.media.plc import Decoder
