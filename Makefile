@@ -111,7 +111,8 @@ peers:
 # Fresh pins for the ranges in pyproject.toml. The smaller lock is cut from the larger one.
 LOCK_TOOL := build/lock-tool
 COMPILE := $(LOCK_TOOL)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
-  --generate-hashes --no-header --no-annotate --no-emit-index-url --extra local --extra openai --extra webrtc
+  --generate-hashes --no-header --no-annotate --no-emit-index-url --extra local --extra openai --extra anthropic --extra gemini \
+  --extra postgres --extra webrtc
 
 lock: | $(BIN)/python ## refresh requirements.lock and requirements-test.lock
 	$(BIN)/python -m venv $(LOCK_TOOL)

@@ -4,7 +4,8 @@
     |- UsageError            local misuse: the caller can fix it, it is never retried
     |  |- NotBuiltError      the builder was used as an agent before build()
     |  |- DuplicateToolError a tool name is taken
-    |  `- UnknownMessageError no stored message has this id
+    |  |- UnknownMessageError no stored message has this id
+    |  `- UnknownRecordError  no inbox item or task has this id
     |- ModelError            remote failure of a text model, mapped by its adapter
     |- StoreError            a store could not read or write
     `- SlotRejected          the user (or the line) refused a display slot
@@ -34,13 +35,28 @@ class UnknownMessageError(UsageError):
     """An amendment names a message id that the store does not hold."""
 
 
-class ModelError(CoreError):
-    """A text model failed; raised by model adapters with the vendor error as cause."""
+class UnknownRecordError(UsageError):
+    """An inbox item or a task is named that the store does not hold."""
 
-    def __init__(self, message: str, *, code: str = "ERR_MODEL", retryable: bool = False) -> None:
+
+class ModelError(CoreError):
+    """A text model failed; raised by model adapters with the vendor error as cause.
+
+    `retry_after_s` is what the provider asked to wait, where it said so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "ERR_MODEL",
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
+        self.retry_after_s = retry_after_s
 
 
 class StoreError(CoreError):

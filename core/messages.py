@@ -79,7 +79,8 @@ class Message:
     `playback` is set on assistant text that is spoken: `pending` until playback was cut or
     drained, then `settled` with `heard`/`unheard` splitting `text`. While pending, `heard` may
     hold the last reported progress. `interrupted` says the text was cut, `estimated` that the
-    playback clock was an estimate.
+    playback clock was an estimate. `context_id` names the provider whose value a message with
+    framework_context `history` holds.
     """
 
     sender: Sender
@@ -100,6 +101,7 @@ class Message:
     pre_modified_text: str | None = None
     reasoning_content: str | None = None
     framework_context: FrameworkContext | None = None
+    context_id: str | None = None
     provider_options: Mapping[str, object] | None = None
 
     @property

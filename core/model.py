@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .cancel import CancelToken
+from .errors import UsageError
 from .events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
 from .messages import Message
 from .usage import Usage
@@ -28,6 +29,24 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLimits:
+    """Bounds of one model call; None leaves the adapter's own setting.
+
+    max_tokens  of the answer, reasoning included where the provider counts it so
+    timeout_s   of the whole call; past it the adapter raises a retryable ModelError
+    """
+
+    max_tokens: int | None = None
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "timeout_s"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise UsageError(f"ModelLimits.{name}: must be positive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """One model call.
 
@@ -39,6 +58,7 @@ class ModelRequest:
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     system_prompt: str = ""
+    limits: ModelLimits = ModelLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

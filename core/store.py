@@ -8,7 +8,9 @@ its History. Stores raise StoreError and keep messages in order of append.
 from collections.abc import Sequence
 from typing import Literal, Protocol, runtime_checkable
 
+from .external import EventQueue
 from .messages import Message, MessagePatch
+from .records import InboxItem, InboxPatch, Task, TaskPatch
 from .usage import Usage
 
 Permission = Literal["granted", "denied", "unset"]
@@ -59,6 +61,59 @@ class PermissionStore(Protocol):
     async def get_permission(self, tool_name: str, input_key: str) -> Permission: ...
 
     async def set_permission(self, tool_name: str, status: Permission, input_key: str) -> None: ...
+
+
+@runtime_checkable
+class TaskStore(Protocol):
+    """The agent's own plan (row 54). Tasks keep the order they were given in."""
+
+    async def get_tasks(self) -> list[Task]: ...
+
+    async def add_tasks(self, tasks: Sequence[Task]) -> None:
+        """Replace the whole list, all or nothing."""
+
+    async def update_task(self, task_id: str, patch: TaskPatch) -> Task:
+        """Change one task and return it; raises UnknownRecordError."""
+        ...
+
+
+@runtime_checkable
+class InboxStore(Protocol):
+    """Requests that are answered from outside, possibly by another process (rows 55 to 59)."""
+
+    async def get_inbox_items(self) -> list[InboxItem]:
+        """All items in the order they were added, consumed ones too."""
+        ...
+
+    async def add_inbox_item(self, item: InboxItem) -> None:
+        """Raises UsageError when the id is taken."""
+
+    async def update_inbox_item(self, item_id: str, patch: InboxPatch) -> InboxItem:
+        """Change one item and return it; raises UnknownRecordError."""
+        ...
+
+    async def get_resolved_inbox_items(self) -> list[InboxItem]:
+        """Those with status `resolved`, in the order they were added."""
+        ...
+
+    async def resolve_inbox_item(self, item_id: str, response: str, resolved_at: str) -> bool:
+        """Answer a pending item of this store. False if it is unknown or no longer pending; of
+        several who try at once, one gets True."""
+        ...
+
+    async def consume_inbox_items(self, item_ids: Sequence[str], message: Message) -> None:
+        """Append `message`, which shows these items, and mark them consumed: both or neither, so
+        that a crash cannot show an answer twice or lose it (spec core 19.20). Raises
+        UnknownRecordError."""
+
+
+@runtime_checkable
+class EventQueueStore(Protocol):
+    """Keeps outside events where it keeps history, so that they survive the agent (row 77)."""
+
+    def event_queue(self) -> EventQueue:
+        """The queue of this conversation, for EventConfig.queue."""
+        ...
 
 
 @runtime_checkable

@@ -12,9 +12,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
+SERVED = ("local", "openai", "anthropic", "gemini", "postgres", "webrtc")
 LOCKS = {
-    "requirements.lock": ("local", "openai", "webrtc"),
-    "requirements-test.lock": ("local", "openai", "webrtc", "test"),
+    "requirements.lock": SERVED,
+    "requirements-test.lock": (*SERVED, "test"),
 }
 PYTHONS = ("3.11", "3.12", "3.13")
 PIN = re.compile(r"^(?P<requirement>[A-Za-z0-9][^\\]*?)\s*\\?$")

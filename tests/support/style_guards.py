@@ -17,6 +17,7 @@ MAX_MUTABLE_ATTRIBUTES = 10
 
 CLOCK_ALLOWED: dict[str, str] = {
     "media/inference.py": "measures how long a job really took; decides nothing by it",
+    "core/records.py": "an inbox item carries the time of day it was made",
     "web/auth.py": "a session token expires by the time of day",
     "web/logs.py": "a log line carries the time of day",
     "web/metrics.py": "exported metrics are in real seconds",

@@ -1,0 +1,1 @@
+"""Stores outside the process: a database, another server."""

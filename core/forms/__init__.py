@@ -1,0 +1,1 @@
+"""Forms: structured answers gathered over a conversation (spec core 13.8)."""

@@ -1,0 +1,1 @@
+"""Agents that talk to each other (spec core 14)."""
