@@ -60,12 +60,23 @@ def merge_user_messages(messages: Sequence[Message]) -> list[Message]:
     return merged
 
 
+def paired_results(messages: Sequence[Message]) -> list[Message]:
+    """Each call directly followed by one result; orphans and doubles go, a gap says so (row 33).
+
+    What model_view has done already, for adapters whose caller made its messages by hand.
+    """
+    return _pair_results(messages, frozenset())
+
+
 def _is_plain_user(message: Message) -> bool:
     return message.sender == "user" and not message.tool_results
 
 
 def _parts(message: Message) -> tuple[ContentPart, ...]:
-    return message.content or (ContentPart("text", text=message.text),)
+    """Its content, with its text where no part says it."""
+    if message.text and not any(part.type == "text" for part in message.content):
+        return (ContentPart("text", text=message.text), *message.content)
+    return message.content
 
 
 @dataclass(slots=True)

@@ -24,6 +24,34 @@ MISSING = "ERR_MODEL_MISSING"
 _AUTH = frozenset({401, 403})
 _AGAIN = frozenset({408, 409, 425})
 
+NAMED: Mapping[str, int] = {
+    "api_error": 500,
+    "authentication_error": 401,
+    "context_length_exceeded": 400,
+    "insufficient_quota": 429,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "invalid_api_key": 401,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "not_found_error": 404,
+    "overloaded": 503,
+    "overloaded_error": 503,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "request_too_large": 413,
+    "server_error": 500,
+    "server_overloaded": 503,
+    "service_unavailable": 503,
+    "timeout": 408,
+    "timeout_error": 408,
+    "vector_store_timeout": 408,
+}
+"""The status that stands for an error's name, where a stream that began with 200 fails."""
+
+_SPENT = "insufficient_quota"
+
 
 def status_error(
     message: str, status: int, *, quota_spent: bool = False, retry_after_s: float | None = None
@@ -47,6 +75,25 @@ def status_error(
     return ModelError(message, code="ERR_MODEL_REFUSED")
 
 
+def named_error(message: str, *names: object) -> ModelError:
+    """The error of an event inside a stream, by the first of its `names` (type, code) that is known
+    or is itself a status. An unknown failure is the server's, and not retried."""
+    known = [word for word in (str(name) for name in names) if word in NAMED or _is_status(word)]
+    if not known:
+        return ModelError(message, code="ERR_MODEL_SERVER")
+    status = NAMED.get(known[0]) or int(known[0])
+    return status_error(message, status, quota_spent=is_spent(*names))
+
+
+def is_spent(*names: object) -> bool:
+    """Whether an error's names say that the account is empty: waiting does not help."""
+    return _SPENT in names
+
+
+def _is_status(word: str) -> bool:
+    return len(word) == 3 and word.isdecimal() and word[0] in "45"
+
+
 def broken(message: str) -> ModelError:
     """The connection failed, or broke off before the answer was complete."""
     return ModelError(message, code=CONNECTION, retryable=True)
@@ -55,6 +102,23 @@ def broken(message: str) -> ModelError:
 def stalled(message: str) -> ModelError:
     """Nothing came before the deadline."""
     return ModelError(message, code=STALLED, retryable=True)
+
+
+def garbled(message: str) -> ModelError:
+    """What came is not what the wire allows."""
+    return ModelError(message, code=PROTOCOL)
+
+
+def empty(message: str) -> ModelError:
+    """The answer holds nothing at all."""
+    return ModelError(message, code=EMPTY)
+
+
+def missing_sdk(package: str, extra: str) -> ModelError:
+    """A vendor's package is not there; raised at construction."""
+    return ModelError(
+        f"{extra} models need the {package} package; pip install 'voxglove[{extra}]'", code=MISSING
+    )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
