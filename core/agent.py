@@ -8,31 +8,31 @@ request is complete in itself and starts no task that survives it. What is done 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from .agent_parts import assemble
+from .agent_parts import Extensions, assemble
 from .amend import Amendments
 from .cancel import CancelToken
 from .commit import Committed
 from .config import AgentConfig
 from .display import DisplayStack
+from .events import SubscriberEvent
 from .external import AgentEvent, EventReceipt, WhenIdle
 from .lifetime import Lifetime
 from .mind import Mind
-from .model import Model
-from .notify import Emitter, Listener, Notifier, Subscriber, SubscriberStatistics
+from .model import Model, ModelLimits
+from .notify import Emitter, Listener, Notifier, Subscriber
+from .registration import Registration
 from .requests import RequestResult, UserInput, Wake
 from .store import Store
-from .tool import Tool
-from .toolset import Toolset
 from .turn_queue import Hold, TurnQueue
 from .turns import Turns
 from .upkeep import Upkeep
 from .wakes import Wakes
 
 
-class Agent:
+class Agent(Registration):
     """See the module. Made by Glove(...).build(); all methods belong on one event loop."""
 
     def __init__(
@@ -42,16 +42,16 @@ class Agent:
         store: Store,
         display: DisplayStack,
         config: AgentConfig,
-        toolset: Toolset,
+        registered: Extensions,
         notifier: Notifier,
     ) -> None:
+        super().__init__(registered, notifier)
         self.turn_queue = TurnQueue()
         self.config = config
         self._mind = mind
         self._display = display
-        self._notifier = notifier
-        emitter = Emitter(notifier, config.name)
-        self._parts = parts = assemble(self, store, config, toolset, emitter.emit)
+        self._emitter = emitter = Emitter(notifier, config.name)
+        self._parts = parts = assemble(self, store, config, registered, emitter.emit)
         self._amendments = Amendments(parts.history)
         self._lifetime = Lifetime(parts.runs, notifier, config.close_timeout_s)
         self._upkeep = Upkeep(
@@ -79,17 +79,17 @@ class Agent:
         return self._parts.history.store
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
-        """In order of registration; readable without running the loop (row 11)."""
-        return self._parts.toolset.tools
-
-    @property
     def model(self) -> Model:
         return self._mind.model
 
     @property
     def system_prompt(self) -> str:
         return self._mind.system_prompt
+
+    @property
+    def voice_prompt(self) -> str | None:
+        """Stands in for system_prompt while a call holds the turn queue."""
+        return self._mind.voice_prompt
 
     @property
     def display(self) -> DisplayStack:
@@ -113,27 +113,17 @@ class Agent:
         """Used from the next model call on."""
         self._mind.system_prompt = prompt
 
+    def set_voice_prompt(self, prompt: str | None) -> None:
+        """Used from the next model call on, while a call holds the turn queue."""
+        self._mind.voice_prompt = prompt
+
     def set_display(self, display: DisplayStack) -> None:
         """Used by tools from their next push on (row 45)."""
         self._display = display
 
-    def fold(self, tool: Tool) -> "Agent":
-        """Add a tool; the next model call offers it. Raises DuplicateToolError."""
-        self._parts.toolset.add(tool)
-        return self
-
-    def replace_tools(self, previous: Sequence[str], following: Sequence[Tool]) -> None:
-        """Exchange tools in one step (row 12); see Toolset.replace."""
-        self._parts.toolset.replace(previous, following)
-
-    def add_subscriber(self, subscriber: Subscriber) -> None:
-        self._notifier.add(subscriber)
-
-    def remove_subscriber(self, subscriber: Subscriber) -> None:
-        self._notifier.remove(subscriber)
-
-    def subscriber_statistics(self) -> list[tuple[Subscriber, SubscriberStatistics]]:
-        return self._notifier.statistics()
+    def notify_subscribers(self, event: SubscriberEvent) -> None:
+        """Report an event in the agent's name, as a realtime session does for its own turns."""
+        self._emitter.emit(event)
 
     # -- requests
 
@@ -147,6 +137,7 @@ class Agent:
         subscriber: Listener | Subscriber | None = None,
         committed: Committed | None = None,
         message_id: str | None = None,
+        limits: ModelLimits | None = None,
     ) -> RequestResult:
         """Answer a user turn (text or content parts) or a wake (Wake or None).
 
@@ -158,6 +149,7 @@ class Agent:
         subscriber  called synchronously with every event of this request, before all others
         committed   gate of tools that are not read_only (commit.Committed)
         message_id  id of the stored user message; also in the request_started event
+        limits      bounds of each of its model calls, instead of AgentConfig.limits
 
         Raises AbortError, ModelError, StoreError, UsageError. An abort while it waits in the turn
         queue leaves the store untouched and emits nothing; later the user message and partial text
@@ -172,6 +164,7 @@ class Agent:
             subscriber=subscriber,
             committed=committed,
             message_id=message_id,
+            limits=limits,
         )
 
     def interrupt(self, reason: str = "interrupted") -> None:
@@ -255,6 +248,17 @@ class Agent:
         agent is running(), else it is deferred to the next user turn.
         """
         return await self._wakes.emit(event, when_idle)
+
+    async def resolve_inbox_item(self, item_id: str, response: str) -> bool:
+        """Answer a pending inbox item (spec core 13.2); False if there is none of this id.
+
+        A running request shows the answer at its next step; an idle agent is woken as by an event.
+        Other processes resolve through the store and are noticed at the next turn.
+        """
+        resolved = await self._parts.inbox.resolve(item_id, response)
+        if resolved:
+            self._wakes.ask(item_id)
+        return resolved
 
     # -- life
 

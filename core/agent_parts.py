@@ -4,14 +4,39 @@ from dataclasses import dataclass
 
 from .compaction import Compactor
 from .config import AgentConfig
+from .context import ContextProviders, TurnPreparers
+from .directives.registry import Directives
 from .executor import Executor
 from .external import ExternalEvents
 from .history import History
+from .inbox import Inbox
 from .permissions import Permissions
 from .runs import Emit, ToolRuns
 from .store import Store
-from .tool import ToolHost
-from .toolset import Toolset
+from .tasks import Tasks
+from .tool import Tool, ToolHost
+from .toolset import Toolset, find_tool
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """What is registered by name or order, before and after build(): shared by the builder."""
+
+    toolset: Toolset
+    directives: Directives
+    context: ContextProviders
+    preparers: TurnPreparers
+
+
+def extensions(config: AgentConfig) -> Extensions:
+    """Nothing registered yet."""
+    toolset = Toolset()
+    return Extensions(
+        toolset,
+        Directives(toolset),
+        ContextProviders(config.context_timeout_s),
+        TurnPreparers(),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +46,18 @@ class Parts:
     host: ToolHost
     config: AgentConfig
     toolset: Toolset
+    directives: Directives
+    context: ContextProviders
+    preparers: TurnPreparers
     history: History
     runs: ToolRuns
     events: ExternalEvents
+    inbox: Inbox
     compactor: Compactor
 
 
 def assemble(
-    host: ToolHost, store: Store, config: AgentConfig, toolset: Toolset, emit: Emit
+    host: ToolHost, store: Store, config: AgentConfig, registered: Extensions, emit: Emit
 ) -> Parts:
     """The parts of a new agent. Its display is asked for again at every use, for it may change."""
     history = History(store, config.new_id, emit, summaries=config.tool_result_summaries)
@@ -38,12 +67,32 @@ def assemble(
         un_abortable_timeout_s=config.un_abortable_timeout_s,
         threads=config.threads,
     )
+    inbox = Inbox(history, emit)
+    registered.directives.report_to(emit)
+    for tool in _builtin(config, inbox, Tasks(store, config.new_id, emit)):
+        # A tool of this name that the user folded is meant to stand in for ours.
+        if find_tool(registered.toolset.tools, tool.name) is None:
+            registered.toolset.add(tool)
     return Parts(
         host=host,
         config=config,
-        toolset=toolset,
+        toolset=registered.toolset,
+        directives=registered.directives,
+        context=registered.context,
+        preparers=registered.preparers,
         history=history,
         runs=ToolRuns(history, executor, emit),
         events=ExternalEvents(config.events),
-        compactor=Compactor(config.compaction, history),
+        inbox=inbox,
+        compactor=Compactor(config.compaction, history, inbox.summary_block),
     )
+
+
+def _builtin(config: AgentConfig, inbox: Inbox, tasks: Tasks) -> list[Tool]:
+    """The tools that the store makes possible and the configuration allows (rows 54, 55)."""
+    found = []
+    if "tasks" in config.builtin_tools and tasks.store is not None:
+        found.append(tasks.tool())
+    if "inbox" in config.builtin_tools and inbox.store is not None:
+        found.append(inbox.tool())
+    return found

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from .errors import UsageError
 from .history import History
-from .messages import ContentPart, MessagePatch
+from .messages import MessagePatch, with_text
 
 
 class Amendments:
@@ -42,12 +42,13 @@ class Amendments:
         message = await self._history.find(message_id)
         if not message.is_user_turn:
             raise UsageError(f"message_id: {message_id!r} is not a user turn")
-        first = message.pre_modified_text
-        original = message.text if first is None else first
-        patch: MessagePatch = {"text": text, "pre_modified_text": original}
+        amended = with_text(message, text)
+        patch: MessagePatch = {
+            "text": text,
+            "pre_modified_text": amended.pre_modified_text or message.text,
+        }
         if message.content:
-            media = tuple(part for part in message.content if part.type != "text")
-            patch["content"] = (*media, ContentPart("text", text=text))
+            patch["content"] = amended.content
         await self._history.amend(message_id, patch)
 
     async def any_pending(self) -> bool:

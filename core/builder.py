@@ -2,67 +2,52 @@
 
     agent = Glove(model=model, system_prompt="…").fold(get_time).build()
 
-Folding and subscribing are legal before and after build() and act on the same agent.
+Folding, defining and subscribing are legal before and after build() and act on the same agent.
 """
 
-from collections.abc import Sequence
 from typing import Self
 
 from .agent import Agent
+from .agent_parts import extensions
 from .config import AgentConfig
 from .display import DisplayStack
 from .errors import NotBuiltError, UsageError
 from .mind import Mind
 from .model import Model
-from .notify import Notifier, Subscriber
+from .notify import Notifier
+from .registration import Registration
 from .requests import RequestResult, UserInput
 from .store import Store
 from .stores.memory import MemoryStore
-from .tool import Tool
-from .toolset import Toolset
 
 
-class Glove:
-    """Collects an agent's parts; chainable. One builder makes one agent."""
+class Glove(Registration):
+    """Collects an agent's parts; chainable. One builder makes one agent.
+
+    system_prompt  of every model call
+    voice_prompt   stands in for it while a call holds the agent's turn queue: short spoken answers,
+                   no tool that waits for a click
+    """
 
     def __init__(
         self,
         *,
         model: Model,
         system_prompt: str = "",
+        voice_prompt: str | None = None,
         store: Store | None = None,
         display: DisplayStack | None = None,
         config: AgentConfig | None = None,
     ) -> None:
         self._config = config or AgentConfig()
-        self._mind = Mind(model, system_prompt)
+        super().__init__(
+            extensions(self._config),
+            Notifier(self._config.queue_size, self._config.close_timeout_s),
+        )
+        self._mind = Mind(model, system_prompt, voice_prompt)
         self._store = store
         self._display = display or DisplayStack()
-        self._toolset = Toolset()
-        self._notifier = Notifier(self._config.queue_size, self._config.close_timeout_s)
         self._agent: Agent | None = None
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        return self._toolset.tools
-
-    def fold(self, tool: Tool) -> Self:
-        """Add a tool; raises DuplicateToolError. After build() the next model call offers it."""
-        self._toolset.add(tool)
-        return self
-
-    def replace_tools(self, previous: Sequence[str], following: Sequence[Tool]) -> Self:
-        """Exchange tools in one step; see Toolset.replace."""
-        self._toolset.replace(previous, following)
-        return self
-
-    def add_subscriber(self, subscriber: Subscriber) -> Self:
-        self._notifier.add(subscriber)
-        return self
-
-    def remove_subscriber(self, subscriber: Subscriber) -> Self:
-        self._notifier.remove(subscriber)
-        return self
 
     def set_display(self, display: DisplayStack) -> Self:
         """Exchange the display, also after build()."""
@@ -88,7 +73,7 @@ class Glove:
                 store=self._store or MemoryStore(),
                 display=self._display,
                 config=self._config,
-                toolset=self._toolset,
+                registered=self._registered,
                 notifier=self._notifier,
             )
         return self._agent

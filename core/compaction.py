@@ -7,6 +7,7 @@ shown (spec core 12, 19.17, 19.18). Owned by the agent, run inside its turn queu
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from .cancel import AbortScope, CancelToken
@@ -26,11 +27,18 @@ FOOTER = "[End of summary. The conversation continues below.]"
 
 
 class Compactor:
-    """Knows the size of the context and summarises it. `size` is in tokens."""
+    """Knows the size of the context and summarises it. `size` is in tokens; `pending` gives what a
+    summary must name whatever the model wrote."""
 
-    def __init__(self, config: CompactionConfig | None, history: History) -> None:
+    def __init__(
+        self,
+        config: CompactionConfig | None,
+        history: History,
+        pending: Callable[[], Awaitable[str]],
+    ) -> None:
         self._config = config
         self._history = history
+        self._pending = pending
         self._size = 0
 
     def measure(self, usage: Usage, messages: list[Message], answer: Message) -> None:
@@ -100,10 +108,11 @@ class Compactor:
         text = "\n".join(message.text for message in result.messages if message.text)
         if not text.strip():
             raise ModelError("the model returned an empty summary", code="ERR_COMPACTION")
+        blocks = [HEADER, text, await self._pending(), FOOTER]
         summary = Message(
             sender="user",
             id=self._history.new_id("msg"),
-            text=f"{HEADER}\n{text}\n{FOOTER}",
+            text="\n".join(block for block in blocks if block),
             is_compaction=True,
         )
         return summary, result.usage

@@ -2,12 +2,15 @@
 
 from concurrent.futures import Executor as ThreadPool
 from dataclasses import dataclass, field
+from typing import Literal
 
 from .errors import UsageError
 from .external import EventConfig
 from .messages import IdSource, random_id
+from .model import ModelLimits
 from .permissions import PermissionPolicy
 
+BuiltinTool = Literal["tasks", "inbox"]
 COMPACTION_INSTRUCTIONS = (
     "Summarise the conversation so far for yourself: what the user wants, what was decided, what is"
     " still open, names, numbers and dates exactly. Write only the summary."
@@ -42,6 +45,9 @@ class AgentConfig:
     un_abortable_timeout_s  deadline of un_abortable tools without one of their own
     tool_result_summaries   show summaries instead of old results to the model
     compaction              None switches it off
+    builtin_tools           tools the agent registers itself where its store can keep their data
+    context_timeout_s       limit of a context provider without one of its own
+    limits                  bounds of each model call, unless a request brings its own
     threads                 pool for synchronous tools; the loop's own bounded pool by default
     queue_size              events a slow subscriber may lag behind
     close_timeout_s         patience with subscribers and tools at the end
@@ -57,6 +63,9 @@ class AgentConfig:
     tool_result_summaries: bool = False
     compaction: CompactionConfig | None = field(default_factory=CompactionConfig)
     events: EventConfig = field(default_factory=EventConfig)
+    builtin_tools: tuple[BuiltinTool, ...] = ("tasks", "inbox")
+    context_timeout_s: float = 2.0
+    limits: ModelLimits = ModelLimits()
     threads: ThreadPool | None = None
     queue_size: int = 1024
     close_timeout_s: float = 1.0
@@ -70,8 +79,14 @@ class AgentConfig:
         for name in ("join_wait_s", "close_timeout_s"):
             if getattr(self, name) < 0:
                 raise UsageError(f"AgentConfig.{name}: must not be negative")
-        if self.un_abortable_timeout_s <= 0:
-            raise UsageError("AgentConfig.un_abortable_timeout_s: must be positive")
+        for name in ("un_abortable_timeout_s", "context_timeout_s"):
+            if getattr(self, name) <= 0:
+                raise UsageError(f"AgentConfig.{name}: must be positive")
+        unknown = set(self.builtin_tools) - {"tasks", "inbox"}
+        if unknown:
+            raise UsageError(
+                f"AgentConfig.builtin_tools: {', '.join(sorted(unknown))}: use tasks, inbox"
+            )
 
     @property
     def permission_policy(self) -> PermissionPolicy:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 from .messages import Message, MessagePatch, ResultStatus, ToolCall, ToolResultData
+from .records import InboxItem, Task
 from .usage import Usage
 
 Phase = Literal["answer", "compaction"]
 RequestStatus = Literal["ok", "aborted", "failed"]
 EventDecision = Literal["wake", "defer", "drop", "duplicate"]
 InjectionMode = Literal["running", "wake", "user_turn", "realtime"]
+ProblemStage = Literal["context_provider", "turn_preparer", "directive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +192,90 @@ class EventInjected(Attributed):
     mode: InjectionMode
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeContext(Attributed):
+    """What context providers said for the next model call; empty when all were silent (row 70)."""
+
+    wire: ClassVar[str] = "runtime_context"
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentProblem(Attributed):
+    """Something beside the turn failed and was left out; the turn went on, unless it raised."""
+
+    wire: ClassVar[str] = "error"
+    stage: ProblemStage
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksChanged(Attributed):
+    """The agent's plan, whole."""
+
+    wire: ClassVar[str] = "tasks_changed"
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxChanged(Attributed):
+    """Every inbox item that is not consumed yet, in the order it was posted."""
+
+    wire: ClassVar[str] = "inbox_changed"
+    items: tuple[InboxItem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookInvoked(Attributed):
+    """A user's message named a hook; its handler is about to run."""
+
+    wire: ClassVar[str] = "hook_invoked"
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillInvoked(Attributed):
+    """A skill's handler is about to run, for a user's directive or a model's call."""
+
+    wire: ClassVar[str] = "skill_invoked"
+    name: str
+    source: Literal["user", "agent"]
+    args: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentInvoked(Attributed):
+    """A sub-agent begins; exactly one subagent_completed follows (row 67)."""
+
+    wire: ClassVar[str] = "subagent_invoked"
+    name: str
+    prompt: str
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentCompleted(Attributed):
+    """A sub-agent ended, however it ended."""
+
+    wire: ClassVar[str] = "subagent_completed"
+    name: str
+    call_id: str
+    status: ResultStatus
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentEvent(Attributed):
+    """An event of a sub-agent, as it emitted it. Wrapped, so that nobody takes a sub-agent's words
+    for the agent's own and speaks them (spec core 19.15). Nested sub-agents wrap again."""
+
+    wire: ClassVar[str] = "subagent_event"
+    name: str
+    call_id: str
+    event: "SubscriberEvent"
+
+
 SubscriberEvent = (
     RequestStarted
     | RequestEnded
@@ -206,4 +292,13 @@ SubscriberEvent = (
     | TokenConsumption
     | EventReceived
     | EventInjected
+    | RuntimeContext
+    | AgentProblem
+    | TasksChanged
+    | InboxChanged
+    | HookInvoked
+    | SkillInvoked
+    | SubAgentInvoked
+    | SubAgentCompleted
+    | SubAgentEvent
 )

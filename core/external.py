@@ -128,13 +128,23 @@ class EventConfig:
 
 
 class ExternalEvents:
-    """Decides, queues and renders; `wants_wake` is set while a pending event asks for a turn."""
+    """Decides, queues and renders; knows what still asks for a turn."""
 
     def __init__(self, config: EventConfig) -> None:
         self._config = config
         self.queue: EventQueue = config.queue or MemoryEventQueue()
-        self.wants_wake = False
+        self._asking: set[str] = set()
         self._wakes = 0
+
+    @property
+    def wants_wake(self) -> bool:
+        """Whether something that came from outside asks for a turn of its own."""
+        return bool(self._asking)
+
+    def ask_wake(self, key: str) -> None:
+        """What `key` names should be shown to the model soon, unless it only waits by config."""
+        if self._config.when_idle == "wake":
+            self._asking.add(key)
 
     async def accept(
         self, event: AgentEvent, when_idle: WhenIdle | None, *, busy: bool, in_call: bool
@@ -147,14 +157,14 @@ class ExternalEvents:
         if not await self.queue.put(event):
             return "duplicate"
         if decision == "wake":
-            self.wants_wake = True
+            self._asking.add(event.id)
         return decision
 
     def take_wake(self) -> bool:
         """Spend one wake if an event asks for one and the budget allows it."""
         if not self.wants_wake or self._wakes >= self._config.wake_budget:
             return False
-        self.wants_wake = False
+        self._asking.clear()
         self._wakes += 1
         return True
 
@@ -166,9 +176,14 @@ class ExternalEvents:
         return await self.queue.peek()
 
     async def injected(self, events: Sequence[AgentEvent]) -> None:
-        """The message showing these events is stored."""
-        await self.queue.ack([event.id for event in events])
-        self.wants_wake = False
+        """The message showing these events is stored; what came meanwhile still asks."""
+        ids = [event.id for event in events]
+        self.shown(ids)
+        await self.queue.ack(ids)
+
+    def shown(self, keys: Iterable[str]) -> None:
+        """The model's next call shows these; they ask for no turn of their own any more."""
+        self._asking.difference_update(keys)
 
     async def _decide(
         self, event: AgentEvent, context: PolicyContext, when_idle: WhenIdle | None

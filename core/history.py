@@ -7,11 +7,11 @@ once, and an amendment that is faster than the message it amends is kept until t
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from .errors import UnknownMessageError
+from .errors import UnknownMessageError, UsageError
 from .events import MessageAmended, SubscriberEvent
 from .messages import (
     IdSource,
@@ -21,7 +21,7 @@ from .messages import (
     aborted_result,
     apply_patch,
 )
-from .store import Store
+from .store import InboxStore, Store
 from .view import model_view
 
 logger = logging.getLogger(__name__)
@@ -89,6 +89,13 @@ class History:
                 # Amended while the store was writing: the draft's patch is applied once more.
                 async with self._write:
                     await self.store.amend_message(message.id, late)
+
+    async def append_consuming(self, message: Message, item_ids: Sequence[str]) -> None:
+        """Append a message that shows inbox items and consume them with it: both or neither."""
+        store = self.store
+        if not isinstance(store, InboxStore):
+            raise UsageError("append_consuming: this store has no inbox")
+        await store.consume_inbox_items(item_ids, self._prepare(message))
 
     async def append_calls(self, asked: Message, results: Message) -> None:
         """Store a call message together with the reserved message of its results.

@@ -1,30 +1,25 @@
 """The agent loop: one request from the user's turn to the final answer.
 
-Order per request (spec core 2 with section 19): pending outside events, the user message, a short
-wait for outstanding tools; then model call, store, tools, until an answer has no calls. Whatever
+Order per request (spec core 2 with section 19): its opening (opening.Opening), a short wait for
+outstanding tools; then model call, store, tools, until an answer has no calls. Whatever
 ends it early, what was generated is stored and every call has a result or a running tool behind
 it. Owned by the agent, which serialises requests; nothing here starts a task.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from .agent_parts import Parts
 from .cancel import AbortScope
 from .draft import Draft
 from .errors import ModelError
-from .events import (
-    EventInjected,
-    InjectionMode,
-    ModelResponse,
-    TokenConsumption,
-    ToolUseResult,
-)
+from .events import ModelResponse, RuntimeContext, TokenConsumption, ToolUseResult
 from .executor import CallScope
-from .external import events_message
 from .messages import Message, aborted_result
 from .model import Model, ModelRequest, ModelResult
-from .requests import Request, RequestResult
+from .opening import Opening
+from .requests import Request, RequestResult, StopKind
 from .runs import Batch
 from .tool import Tool
 from .usage import Usage
@@ -38,20 +33,28 @@ Brain = Callable[[], tuple[Model, str]]
 
 
 class RequestRun:
-    """Runs one request; used once. `user_stored`: its user message is in the store."""
+    """Runs one request; used once."""
 
     def __init__(self, parts: Parts, brain: Brain, request: Request) -> None:
         self._parts = parts
         self._brain = brain
         self._request = request
-        self.user_stored = False
+        self._opening = Opening(parts, request, self._compact)
         self._usage = Usage()
         self._calls = 0
         self._tools: tuple[Tool, ...] = ()
 
+    @property
+    def user_stored(self) -> bool:
+        """Whether the request's user message is in the store."""
+        return self._opening.user_stored
+
     async def run(self) -> RequestResult:
         """The final answer. Raises AbortError, ModelError, StoreError; history stays valid."""
-        await self._open()
+        opened = await self._opening.run()
+        if opened.answers:
+            return await self._answered(opened.answers, "hook")
+        await self._join_tools()
         while True:
             self._request.token.raise_if_aborted()
             if self._calls >= self._parts.config.max_turns:
@@ -59,21 +62,17 @@ class RequestRun:
             answer = await self._ask()
             if answer.tool_calls:
                 await self._run_tools(answer)
-                await self._inject("running")
+                await self._opening.inject("running")
             elif not await self._goes_on():
-                return self._result(answer)
+                return self._result((answer,))
 
-    async def _open(self) -> None:
-        request, parts = self._request, self._parts
-        await self._inject("wake" if request.user is None else "user_turn")
-        if request.user is not None:
-            parts.events.user_turn()
-            await parts.history.append(request.user)
-            self.user_stored = True
+    async def _join_tools(self) -> None:
+        """A turn while tools run waits a little for them, but not for a person's answer."""
+        parts = self._parts
         display = parts.host.display
         asking = {slot.tool_call_id for slot in display.stack if slot.id in display.pending_ids}
         await parts.runs.join(
-            parts.config.join_wait_s, request.token, {one for one in asking if one}
+            parts.config.join_wait_s, self._request.token, {one for one in asking if one}
         )
 
     async def _ask(self) -> Message:
@@ -90,6 +89,7 @@ class RequestRun:
                         messages=tuple(messages),
                         tools=tuple(tool.spec for tool in tools),
                         system_prompt=prompt,
+                        limits=request.limits,
                     ),
                     draft.notify,
                     request.token,
@@ -107,6 +107,7 @@ class RequestRun:
     async def _messages(self) -> list[Message]:
         """The model's view, with what only this request shows at its tail (19.2)."""
         parts, wake = self._parts, self._request.wake
+        tail = await self._tail()  # first: a slow provider must not make the view old
         # Read before the store: a result that comes during the read may not be in the view.
         stored = parts.runs.unseen
         messages = await parts.history.view(parts.runs.running)
@@ -114,10 +115,20 @@ class RequestRun:
         note = wake.note if wake is not None else ""
         if not note and (not messages or messages[-1].sender == "agent"):
             note = NOTHING_NEW
+        messages += tail
         if note:
-            tail = Message(sender="user", id="runtime", text=note, framework_context="runtime")
-            messages.append(tail)
+            messages.append(
+                Message(sender="user", id="runtime", text=note, framework_context="runtime")
+            )
         return messages
+
+    async def _tail(self) -> list[Message]:
+        """The blocking-inbox reminder, then the runtime context: shown in this call only."""
+        reminder = await self._parts.inbox.reminder()
+        context = await self._opening.context.messages()
+        if context is not None:
+            self._request.emitter.emit(RuntimeContext(messages=tuple(context)))
+        return [*([] if reminder is None else [reminder]), *(context or [])]
 
     def _draft(self, messages: list[Message]) -> Draft:
         history = self._parts.history
@@ -173,8 +184,13 @@ class RequestRun:
         """So that a call and its result stay on one side of the boundary (row 48)."""
         parts = self._parts
         if parts.compactor.is_imminent and not parts.runs.running:
-            model, prompt = self._brain()
-            await parts.compactor.run(model, prompt, self._request.emitter, self._request.token)
+            await self._compact()
+
+    async def _compact(self) -> bool:
+        """Summarise inside this request; False if it failed or was aborted."""
+        model, prompt = self._brain()
+        request = self._request
+        return await self._parts.compactor.run(model, prompt, request.emitter, request.token)
 
     async def _run_tools(self, answer: Message) -> None:
         parts, request = self._parts, self._request
@@ -189,50 +205,47 @@ class RequestRun:
         )
         await parts.runs.run(batch, request.token)
 
-    async def _inject(self, mode: InjectionMode) -> None:
-        """Show all pending outside events in one stored message (spec core 10.2)."""
-        parts = self._parts
-        events = await parts.events.pending()
-        if not events:
-            return
-        await parts.history.append(events_message(events, parts.history.new_id("msg")))
-        await parts.events.injected(events)
-        for event in events:
-            self._request.emitter.emit(
-                EventInjected(id=event.id, source=event.source, kind=event.kind, mode=mode)
-            )
-
     async def _goes_on(self) -> bool:
-        """After a text answer: another round only for events that ask for it, never on a call,
-        where the holder picks the moment."""
+        """After a text answer: another round only for what came from outside and asks for it, never
+        on a call, where the holder picks the moment."""
         if self._request.in_call or not self._parts.events.take_wake():
             return False
-        await self._inject("running")
+        await self._opening.inject("running")
         return True
 
     async def _give_up(self) -> RequestResult:
-        parts = self._parts
-        canned = Message(
-            sender="agent",
-            id=parts.history.new_id("msg"),
-            text=MAX_TURNS_TEXT.format(limit=parts.config.max_turns),
-            playback="pending" if self._request.playback else None,
-        )
-        await parts.history.append(canned)
-        # Reported like a model's answer: on a call it must be spoken, not end in silence.
-        self._request.emitter.emit(ModelResponse(text=canned.text, message_id=canned.id))
-        parts.runs.seen(parts.runs.unseen)
-        return self._result(canned, max_turns=True)
+        text = MAX_TURNS_TEXT.format(limit=self._parts.config.max_turns)
+        result = await self._answered((Message(sender="agent", text=text),), "max_turns")
+        self._parts.runs.seen(self._parts.runs.unseen)
+        return result
 
-    def _result(self, answer: Message, *, max_turns: bool = False) -> RequestResult:
+    async def _answered(self, answers: Sequence[Message], stop: StopKind) -> RequestResult:
+        """End with answers that no model gave. Reported like a model's: on a call they must be
+        spoken, not end in silence."""
+        new_id = self._parts.history.new_id
+        ready = tuple(
+            replace(
+                answer,
+                sender="agent",
+                id=new_id("msg"),
+                playback="pending" if self._request.playback and answer.text.strip() else None,
+            )
+            for answer in answers
+        )
+        await self._parts.history.append(*ready)
+        for answer in ready:
+            self._request.emitter.emit(ModelResponse(text=answer.text, message_id=answer.id))
+        return self._result(ready, stop)
+
+    def _result(self, answers: tuple[Message, ...], stop: StopKind = "text") -> RequestResult:
         user = self._request.user
         return RequestResult(
             request_id=self._request.id,
             user_message_id=user.id if user is not None else None,
-            messages=(answer,),
+            messages=answers,
             usage=self._usage,
             model_calls=self._calls,
-            stop="max_turns" if max_turns else "text",
+            stop=stop,
         )
 
 

@@ -18,6 +18,8 @@ Playback = Literal["pending", "settled"]
 ResultStatus = Literal["success", "error", "aborted"]
 FrameworkContext = Literal["runtime", "inbox", "event", "history"]
 IdSource = Callable[[str], str]
+MEDIA_ONLY = "[multimodal message]"
+"""The text of a user message whose parts have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,29 @@ class MessagePatch(TypedDict, total=False):
 def apply_patch(message: Message, patch: MessagePatch) -> Message:
     """The amended message. Unknown keys raise TypeError."""
     return replace(message, **patch)
+
+
+def with_text(message: Message, text: str) -> Message:
+    """A user message with another wording; the first one is kept as pre_modified_text.
+
+    Of content parts the first text part carries the new text, other text parts go, media stay at
+    their place.
+    """
+    if text == message.text:
+        return message
+    first = message.text if message.pre_modified_text is None else message.pre_modified_text
+    return replace(
+        message, text=text, content=_content_with(message.content, text), pre_modified_text=first
+    )
+
+
+def _content_with(content: tuple[ContentPart, ...], text: str) -> tuple[ContentPart, ...]:
+    """The parts with `text` in place of theirs; none stay none."""
+    if not content:
+        return ()
+    at = next((at for at, part in enumerate(content) if part.type == "text"), len(content))
+    media = [part for part in content[at:] if part.type != "text"]
+    return (*content[:at], ContentPart("text", text=text), *media)
 
 
 def random_id(prefix: str) -> str:

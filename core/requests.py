@@ -8,13 +8,13 @@ from .cancel import CancelToken
 from .commit import CommitGate
 from .errors import UsageError
 from .events import ToolSettledIdle
-from .messages import ContentPart, IdSource, Message
+from .messages import MEDIA_ONLY, ContentPart, IdSource, Message
+from .model import ModelLimits
 from .notify import Emitter
 from .usage import Usage
 
 WakeReason = Literal["event", "tool_settled", "brain"]
-StopKind = Literal["text", "max_turns"]
-MEDIA_ONLY = "[multimodal message]"
+StopKind = Literal["text", "max_turns", "hook"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,17 @@ class Request:
     emitter: Emitter
     playback: bool
     in_call: bool
+    limits: ModelLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResult:
     """The end of one request.
 
-    messages     the final model answer (one message)
+    messages     the final model answer (one message), or what a hook answered
     usage        the sum over the request's model calls
     model_calls  how many there were
-    stop         `max_turns` if the canned message ended it
+    stop         `max_turns` if the canned message ended it, `hook` if a hook answered
     """
 
     request_id: str

@@ -5,6 +5,7 @@ that was asked for. Owned by the agent; what happens inside a request is loop.Re
 """
 
 import asyncio
+from functools import partial
 
 from .agent_parts import Parts
 from .cancel import CancelToken
@@ -15,6 +16,7 @@ from .lifetime import Lifetime
 from .loop import RequestRun
 from .messages import Message
 from .mind import Mind
+from .model import ModelLimits
 from .notify import Emitter, Listener, Notifier, Subscriber
 from .requests import Request, RequestResult, UserInput, read_input
 from .turn_queue import Hold, TurnQueue
@@ -53,6 +55,7 @@ class Turns:
         subscriber: Listener | Subscriber | None,
         committed: Committed | None,
         message_id: str | None,
+        limits: ModelLimits | None,
     ) -> RequestResult:
         """See Agent.process_request."""
         config = self._parts.config
@@ -69,6 +72,7 @@ class Turns:
             emitter=emitter,
             playback=playback,
             in_call=hold is not None,
+            limits=limits or config.limits,
         )
         with self._parts.history.announced(user):
             self._lifetime.compaction.abort("a request came")
@@ -108,7 +112,8 @@ class Turns:
         user_id = request.user.id if request.user is not None else None
         emitter.emit(RequestStarted(user_message_id=user_id))
         status: RequestStatus = "failed"
-        run = RequestRun(self._parts, self._mind.current, request)
+        brain = partial(self._mind.current, on_call=request.in_call)
+        run = RequestRun(self._parts, brain, request)
         try:
             result = await run.run()
             status = "ok"

@@ -55,7 +55,8 @@ class Upkeep:
 
     async def compact(self, token: CancelToken) -> bool:
         """Summarise now; the caller has the turn queue."""
-        model, prompt = self._mind.current()
+        on_call = self._queue.current_hold is not None
+        model, prompt = self._mind.current(on_call=on_call)
         return await self._parts.compactor.run(model, prompt, self._emitter, token)
 
     async def _compact_quietly(self, hold: Hold | None, token: CancelToken) -> None:

@@ -8,7 +8,7 @@ tool call, exactly one result directly behind it, and of spoken answers only wha
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from .messages import ContentPart, Message, ToolCall, ToolResult, ToolResultData
+from .messages import MEDIA_ONLY, ContentPart, Message, ToolCall, ToolResult, ToolResultData
 
 INTERRUPTED = "[interrupted]"
 NOTHING_HEARD = "[the user interrupted before anything was heard]"
@@ -74,7 +74,8 @@ def _is_plain_user(message: Message) -> bool:
 
 def _parts(message: Message) -> tuple[ContentPart, ...]:
     """Its content, with its text where no part says it."""
-    if message.text and not any(part.type == "text" for part in message.content):
+    said = message.text and message.text != MEDIA_ONLY
+    if not message.content or (said and all(one.type != "text" for one in message.content)):
         return (ContentPart("text", text=message.text), *message.content)
     return message.content
 

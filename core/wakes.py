@@ -67,6 +67,13 @@ class Wakes:
         woke = decision == "wake" and self.wake_now()
         return EventReceipt("woke" if woke else "deferred", event.id)
 
+    def ask(self, key: str) -> None:
+        """Something else came from outside, such as an inbox answer: a running request takes it up
+        at its next step, an idle agent is woken."""
+        self._events.ask_wake(key)
+        if not self._busy:
+            self.wake_now()
+
     def wake_now(self) -> bool:
         """Start a turn for pending events that ask for one, if somebody can run it."""
         hold, group = self._queue.current_hold, self._lifetime.group

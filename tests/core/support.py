@@ -9,6 +9,7 @@ from typing import Any
 from voxglove.core import (
     Agent,
     AgentConfig,
+    BuiltinTool,
     CancelToken,
     DisplayStack,
     Glove,
@@ -157,14 +158,16 @@ def make_agent(
     store: MemoryStore | None = None,
     display: DisplayStack | None = None,
     system_prompt: str = "You are a test.",
+    builtin_tools: tuple[BuiltinTool, ...] = (),
     **config: Any,
 ) -> Agent:
+    """An agent with these tools alone, unless `builtin_tools` asks for its own."""
     glove = Glove(
         model=model,
         system_prompt=system_prompt,
         store=store,
         display=display,
-        config=AgentConfig(**config),
+        config=AgentConfig(builtin_tools=builtin_tools, **config),
     )
     for one in tools:
         glove.fold(one)

@@ -19,6 +19,7 @@ from tests.core.support import (
 )
 from voxglove.core import (
     Agent,
+    AgentConfig,
     DisplayStack,
     DuplicateToolError,
     Glove,
@@ -254,7 +255,8 @@ async def test_closed_agent_refuses_requests() -> None:
 
 async def test_the_builder_keeps_working_after_build() -> None:
     first, second, recorder = DisplayStack(), DisplayStack(), Recorder()
-    glove = Glove(model=ScriptedModel("one", "two"), display=first)
+    plain = AgentConfig(builtin_tools=())
+    glove = Glove(model=ScriptedModel("one", "two"), display=first, config=plain)
     agent = glove.build()
     glove.set_display(second).fold(make_tool(print, "a")).add_subscriber(recorder)
     glove.replace_tools(["a"], [make_tool(print, "b")])

@@ -207,7 +207,7 @@ async def test_the_users_words_can_be_corrected_before_they_are_stored() -> None
     await asyncio.gather(first, second)
     shown = model.requests[1].messages[-1]
     assert (shown.text, shown.pre_modified_text) == ("two", "to")
-    assert shown.content == (picture, ContentPart("text", text="two"))
+    assert shown.content == (ContentPart("text", text="two"), picture)
 
 
 async def test_fixed_words_are_history_too() -> None:

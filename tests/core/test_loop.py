@@ -258,7 +258,9 @@ def test_core_row_033_merging_user_messages_keeps_media() -> None:
     )
     assert [message.id for message in merged] == ["1", "3"]
     assert merged[0].text == "one\n\ntwo"
-    assert merged[0].content == (ContentPart("text", text="one"), picture)
+    words = [part.text for part in merged[0].content]
+    assert words == ["one", "two", None]
+    assert merged[0].content[2] is picture
 
 
 async def test_core_row_046_a_raising_subscriber_breaks_nothing() -> None:

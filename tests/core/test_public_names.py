@@ -25,6 +25,7 @@ def test_process_request_keeps_its_parameters() -> None:
         "subscriber",
         "committed",
         "message_id",
+        "limits",
     ]
 
 
