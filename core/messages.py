@@ -6,12 +6,14 @@ flag survives the trip (spec core 5, 19.4). Nothing here reads or writes a store
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Literal, TypedDict
 
 from pydantic import TypeAdapter
 from pydantic_core import to_json
+
+from .encoding import json_bytes
 
 Sender = Literal["user", "agent"]
 Playback = Literal["pending", "settled"]
@@ -182,6 +184,9 @@ def sequential_ids(scope: str) -> IdSource:
     return next_id
 
 
+_DEFAULTS = tuple((field.name, field.default) for field in fields(Message))
+
+
 @cache
 def _adapter() -> TypeAdapter[Message]:
     """Made when the first message is stored: it costs as much as the whole module."""
@@ -189,8 +194,13 @@ def _adapter() -> TypeAdapter[Message]:
 
 
 def encode_message(message: Message) -> bytes:
-    """JSON of every field. Values JSON does not know (a tool's `data`) are written as text."""
-    return _adapter().dump_json(message, exclude_defaults=True, fallback=str)
+    """JSON of every field that is not at its default, by the rules of encoding.json_bytes."""
+    changed = {
+        name: value
+        for name, default in _DEFAULTS
+        if (value := getattr(message, name)) != default
+    }
+    return json_bytes(changed)
 
 
 def decode_message(raw: bytes | str) -> Message:
