@@ -6,7 +6,7 @@ OUT := out
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install test lint format types unit cov rows soak bench peers lock clean
+.PHONY: help serve install test lint format types unit cov rows mutants soak bench corebench peers lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -40,6 +40,9 @@ cov: $(VENV)/.installed-test ## tests with branch coverage; HTML in out/coverage
 rows: $(VENV)/.installed-test ## spec row -> test -> result of the last `make test`
 	@$(BIN)/python tests/support/rows.py --report $(OUT)/junit.xml
 
+mutants: $(VENV)/.installed-test ## put each known fault back and see its tests fail (ARGS="fault_08")
+	@$(BIN)/python tests/support/mutants.py $(ARGS)
+
 soak: $(VENV)/.installed-test ## the tests that run for minutes
 	@mkdir -p $(OUT)
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q -m soak --timeout=3600 --junitxml=$(OUT)/junit-soak.xml $(ARGS)
@@ -50,6 +53,12 @@ BENCH_PEERS := build/bench-pipecat/.installed build/bench-livekit/.installed
 bench: $(VENV)/.installed-test $(if $(findstring --peers none,$(ARGS)),,$(BENCH_PEERS)) ## voxglove beside pipecat and livekit-agents, one table (ARGS="--quick")
 	@mkdir -p $(OUT)
 	$(BIN)/python -m bench.run $(ARGS)
+
+CORE_PEERS := build/bench-openai-agents/.installed build/bench-pydantic-ai/.installed
+
+corebench: $(VENV)/.installed-test $(if $(findstring --peers none,$(ARGS)),,$(CORE_PEERS)) ## a request without a model, beside openai-agents and pydantic-ai
+	@mkdir -p $(OUT)
+	$(BIN)/python -m bench.core $(ARGS)
 
 build/bench-%/.installed: bench/peers/requirements-%.txt | $(BIN)/python
 	@echo "Installing $* into build/bench-$* ..."
@@ -98,6 +107,7 @@ peers:
 	command -v flite >/dev/null || need="$$need flite"; \
 	command -v openssl >/dev/null || need="$$need openssl"; \
 	command -v turnserver >/dev/null || need="$$need coturn"; \
+	command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || need="$$need postgresql"; \
 	[ -z "$$need" ] && exit 0; \
 	if ! command -v apt-get >/dev/null; then echo "Not installed here:$$need"; exit 0; fi; \
 	if [ "$$(id -u)" = 0 ]; then as_root=""; \
