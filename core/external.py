@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from .errors import UsageError
 from .events import EventDecision
 from .messages import Message
+from .outside import xml_escaped
 
 logger = logging.getLogger(__name__)
 
@@ -207,15 +208,6 @@ def events_message(events: Sequence[AgentEvent], message_id: str) -> Message:
 
 
 def _xml(event: AgentEvent) -> str:
-    kind = f' kind="{_escape(event.kind)}"' if event.kind else ""
-    head = f'<event id="{_escape(event.id)}" source="{_escape(event.source)}"{kind}>'
-    return f"{head}{_escape(event.content)}</event>"
-
-
-def _escape(text: str) -> str:
-    """XML text and attribute escape; control characters become spaces."""
-    clean = "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
-    pairs = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"))
-    for plain, escaped in pairs:
-        clean = clean.replace(plain, escaped)
-    return clean
+    kind = f' kind="{xml_escaped(event.kind)}"' if event.kind else ""
+    head = f'<event id="{xml_escaped(event.id)}" source="{xml_escaped(event.source)}"{kind}>'
+    return f"{head}{xml_escaped(event.content)}</event>"

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from .events import InboxChanged, SubscriberEvent
 from .history import History
-from .messages import Message, data_text
+from .messages import Message
+from .outside import one_line, quoted
 from .records import InboxItem, utc_now
 from .store import InboxStore
 from .tool import Tool, ToolContext
@@ -98,7 +99,7 @@ class Inbox:
         if not waiting:
             return None
         lines = [
-            f"- [{_plain(one.tag)}] {_plain(one.request)} (posted {one.created_at})"
+            f"- [{one_line(one.tag)}] {one_line(one.request)} (posted {one.created_at})"
             for one in waiting
         ]
         head = PENDING.format(count=len(waiting))
@@ -115,7 +116,7 @@ class Inbox:
         if not items:
             return ""
         words = {True: "BLOCKING", False: "non-blocking"}
-        lines = [f"- [{_plain(i.tag)}] {words[i.blocking]}: {_plain(i.request)}" for i in items]
+        lines = [f"- [{one_line(i.tag)}] {words[i.blocking]}: {one_line(i.request)}" for i in items]
         return "\n".join([SUMMARY, *lines])
 
     def tool(self) -> Tool:
@@ -151,18 +152,8 @@ class Inbox:
 
 
 def _resolved_line(item: InboxItem) -> str:
-    response = _quoted(item.response or "")
+    response = quoted(item.response or "")
     return (
-        f"- [{_plain(item.tag)}] Request: {_quoted(item.request)} -> Response: {response}"
+        f"- [{one_line(item.tag)}] Request: {quoted(item.request)} -> Response: {response}"
         f" (resolved {item.resolved_at or 'at an unknown time'})"
     )
-
-
-def _quoted(text: str) -> str:
-    """As a JSON string: one line, quotes and control characters escaped."""
-    return data_text([text])[1:-1]
-
-
-def _plain(text: str) -> str:
-    """One line without brackets at its ends or control characters: it stands unquoted."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
