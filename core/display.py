@@ -29,6 +29,7 @@ from .slots import (
 logger = logging.getLogger(__name__)
 
 __all__ = [
+    "SLOT_REMOVED",
     "STRATEGIES",
     "DisplayChange",
     "DisplayListener",
@@ -38,6 +39,9 @@ __all__ = [
     "ToolDisplay",
     "visible_slots",
 ]
+
+SLOT_REMOVED = "the slot was removed"
+"""Reason of a SlotRejected that no person gave."""
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -208,7 +212,7 @@ class DisplayStack:
 
     def remove_slot(self, slot_id: str) -> bool:
         """Take a slot away; a waiter raises SlotRejected. False if it is unknown."""
-        return self.reject(slot_id, "the slot was removed")
+        return self.reject(slot_id, SLOT_REMOVED)
 
     def clear_stack(self) -> None:
         """Remove every slot, top first."""

@@ -5,6 +5,7 @@ hears of a slot: a tool that shows nonsense learns so itself. An answer is check
 a wait: a person may try again (spec core 8, row 40).
 """
 
+import logging
 from dataclasses import dataclass
 from typing import Protocol, TypedDict, TypeVar
 
@@ -13,11 +14,15 @@ from pydantic_core import to_jsonable_python
 
 from .errors import CoreError, UsageError
 
+logger = logging.getLogger(__name__)
+
 P = TypeVar("P")
 R = TypeVar("R")
 
 WHOLE = "value"
 """The field of a problem that the value as a whole has; the key an answer has on the wire."""
+MOST_PROBLEMS = 30
+MOST_FIELD_CHARACTERS = 200
 
 
 class Parser(Protocol):
@@ -151,13 +156,18 @@ def checked_answer(slot_id: str, parser: Parser | None, raw: object) -> object:
         return parser.validate_python(raw)
     except ValidationError as error:
         raise InvalidAnswer(slot_id, problems_of(error)) from error
+    except Exception as error:  # a tool's own validator broke: no reason to lose the line
+        logger.exception("answer not checked", extra={"slot": slot_id})
+        unknown = Problem(WHOLE, "This could not be checked.")
+        raise InvalidAnswer(slot_id, (unknown,)) from error
 
 
 def problems_of(error: ValidationError) -> tuple[Problem, ...]:
-    """What pydantic found, in our words; never with the value, which may be private."""
+    """What pydantic found, in our words; never with the value, which may be private. Bounded,
+    because a page may send any number of keys that nobody asked for."""
+    found = error.errors(include_url=False, include_input=False)[:MOST_PROBLEMS]
     return tuple(
-        Problem(".".join(str(step) for step in found["loc"]) or WHOLE, _message(found))
-        for found in error.errors(include_url=False, include_input=False)
+        Problem(_path(one["loc"])[:MOST_FIELD_CHARACTERS] or WHOLE, _message(one)) for one in found
     )
 
 
@@ -178,6 +188,10 @@ def _message(found: object) -> str:
         case {"msg": str(text)}:
             return text
     return "does not fit"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(step) for step in location)
 
 
 def _words(problem: Problem) -> str:

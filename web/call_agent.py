@@ -181,7 +181,8 @@ class CallReporter:
 
 
 def answer_to(agent: Agent) -> Callable[[Resolve | Reject], bool]:
-    """Gives a person's answer to the agent's display. False when no such slot is open."""
+    """Gives a person's answer to the agent's display. False when no such slot is open; raises
+    InvalidAnswer, and the slot stays open, when the answer does not fit."""
 
     def answer(request: Resolve | Reject) -> bool:
         if isinstance(request, Resolve):

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 
+from ..core.renderers import InvalidAnswer
 from ..media.brain import ClientBargeIn, Command, Mute
 from ..media.call import Call
 from ..media.errors import MediaValueError
@@ -26,7 +27,8 @@ MAX_PENDING = 32
 """Commands of one client that may be under way; more are refused with `busy`."""
 
 Answer = Callable[[wire.Resolve | wire.Reject], bool]
-"""Gives a person's answer to the display stack. False when the slot is unknown."""
+"""Gives a person's answer to the display stack. False when the slot is unknown; raises
+InvalidAnswer, and the slot stays open, when the answer does not fit."""
 
 
 class CallSession:
@@ -98,8 +100,7 @@ class CallSession:
             case wire.Impair():
                 self._impair(client, request)
             case wire.Resolve() | wire.Reject():
-                if not self._answer(request):
-                    self._post(client, [wire.error("unknown_slot", "no such slot is open", "id")])
+                self._post(client, self._settle_slot(request))
             case ClientBargeIn():
                 self._wire.barge_in()
                 self._command(client, request, self._wire.barge_in_settled)
@@ -108,6 +109,14 @@ class CallSession:
                     self._post(client, self._wire.muted(on))
             case _:
                 self._command(client, request, list)
+
+    def _settle_slot(self, request: wire.Resolve | wire.Reject) -> list[wire.ServerMessage]:
+        try:
+            known = self._answer(request)
+        except InvalidAnswer as refused:
+            found = [(problem.field, problem.message) for problem in refused.problems]
+            return [wire.bad_answer(request.id, found)]
+        return [] if known else [wire.unknown_slot(request.id)]
 
     def _impair(self, client: Client, asked: wire.Impair) -> None:
         if not self._developer:

@@ -7,7 +7,7 @@ adapters/transports/websocket_messages; here it only gets its meaning.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..media.brain import ClientBargeIn, Command, Commit, Interrupt, Mute, PushToTalk, Say
@@ -118,6 +118,19 @@ def error(code: str, message: str, field: str | None = None) -> ServerMessage:
     """A problem the client should know about."""
     found: ServerMessage = {"t": "error", "code": code, "message": message}
     return found if field is None else found | {"field": field}
+
+
+def bad_answer(slot_id: str, problems: Sequence[tuple[str, str]]) -> ServerMessage:
+    """An answer does not fit its slot, which stays open: what is wrong with which of its fields."""
+    field = problems[0][0]
+    told = "; ".join(f"{name}: {why}" for name, why in problems)
+    listed = [{"field": name, "message": why} for name, why in problems]
+    return error("bad_answer", told, field) | {"id": slot_id, "problems": listed}
+
+
+def unknown_slot(slot_id: str) -> ServerMessage:
+    """An answer came for a slot that is not open, or not any more."""
+    return error("unknown_slot", "no such slot is open", "id") | {"id": slot_id}
 
 
 @dataclass(slots=True)
