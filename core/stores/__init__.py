@@ -1,5 +1,15 @@
 """Stores that need nothing but Python."""
 
 from .memory import MemoryStore
+from .sqlite import SqliteStore
+from .sqlite_database import SqliteConfig
+from .sqlite_outside import SessionSummary, list_sessions, resolve_inbox_item
 
-__all__ = ["MemoryStore"]
+__all__ = [
+    "MemoryStore",
+    "SessionSummary",
+    "SqliteConfig",
+    "SqliteStore",
+    "list_sessions",
+    "resolve_inbox_item",
+]

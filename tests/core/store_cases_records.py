@@ -98,7 +98,7 @@ class TaskCases(StoreCases):
         await store.add_tasks([task("z"), task("b"), task("a")])
         wanted = patched_task(task("b"), patch)
         assert await store.update_task("b", patch) == wanted
-        for opened in (store, await self.again(rig, store)):
+        async for opened in self.before_and_after(rig, store):
             assert await opened.get_tasks() == [task("z"), wanted, task("a")]
 
     async def test_an_unknown_task_or_field_changes_nothing(self, rig: StoreRig) -> None:
@@ -176,7 +176,7 @@ class InboxCases(StoreCases):
             await store.add_inbox_item(item(name))
         wanted = patched_item(item("b"), patch)
         assert await store.update_inbox_item("b", patch) == wanted
-        for opened in (store, await self.again(rig, store)):
+        async for opened in self.before_and_after(rig, store):
             assert await opened.get_inbox_items() == [item("z"), wanted, item("a")]
             resolved = [wanted] if wanted.status == "resolved" else []
             assert await opened.get_resolved_inbox_items() == resolved
@@ -199,7 +199,7 @@ class InboxCases(StoreCases):
         for name in ("b", "c", "d"):
             assert await store.resolve_inbox_item(name, f"for {name}", ANSWERED)
         await store.update_inbox_item("d", {"status": "consumed"})
-        for opened in (store, await self.again(rig, store)):
+        async for opened in self.before_and_after(rig, store):
             found = await opened.get_resolved_inbox_items()
             assert [(one.id, one.response) for one in found] == [("c", "for c"), ("b", "for b")]
             assert {one.resolved_at for one in found} == {ANSWERED}
@@ -244,7 +244,7 @@ class InboxCases(StoreCases):
         for name in ("a", "b"):
             await store.resolve_inbox_item(name, "yes", ANSWERED)
         await store.consume_inbox_items(["b", "a"], said("[Inbox: 2 items resolved]", "m1"))
-        for opened in (store, await self.again(rig, store)):
+        async for opened in self.before_and_after(rig, store):
             assert await texts(opened) == ["[Inbox: 2 items resolved]"]
             assert await statuses(opened) == ["consumed", "consumed", "pending"]
             assert await opened.get_resolved_inbox_items() == []
@@ -259,7 +259,7 @@ class InboxCases(StoreCases):
         for bad in ("taken", ""):
             with pytest.raises(UsageError):
                 await store.consume_inbox_items(["a"], Message(sender="user", text="s", id=bad))
-        for opened in (store, await self.again(rig, store)):
+        async for opened in self.before_and_after(rig, store):
             assert await texts(opened) == ["first"]
             assert [one.id for one in await opened.get_resolved_inbox_items()] == ["a"]
 
@@ -271,7 +271,7 @@ class InboxCases(StoreCases):
         for unknown in ("theirs", "b", ""):
             with pytest.raises(UnknownRecordError):
                 await store.consume_inbox_items(["a", unknown], said("shown", "m1"))
-        for opened in (store, await self.again(rig, store)):
+        async for opened in self.before_and_after(rig, store):
             assert await texts(opened) == []
             assert await statuses(opened) == ["resolved"]
         await opened.consume_inbox_items(["a"], said("shown", "m1"))

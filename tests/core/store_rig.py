@@ -6,6 +6,7 @@ Owned by tests/core/store_suite.py, whose docstring says how to use it.
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator
 from typing import ClassVar, Protocol
 
 import pytest
@@ -61,6 +62,12 @@ class StoreCases:
     async def again(self, rig: StoreRig, store: FullStore) -> FullStore:
         """The store after a restart; where nothing outlives one, the store itself."""
         return await rig.reopen(store) if self.durable else store
+
+    async def before_and_after(self, rig: StoreRig, store: FullStore) -> AsyncIterator[FullStore]:
+        """The store, and then, where it is durable, the store after a restart."""
+        yield store
+        if self.durable:
+            yield await rig.reopen(store)
 
     def needs_durable(self) -> None:
         if not self.durable:
