@@ -31,6 +31,7 @@ from .events import (
     HookInvoked,
     InboxChanged,
     MessageAmended,
+    MessageStored,
     ModelResponse,
     ModelResponseComplete,
     RequestEnded,
@@ -102,6 +103,7 @@ from .store import (
     TaskStore,
 )
 from .stores.memory import MemoryStore
+from .timeline import TextEntry, TimelineBuilder, TimelineEntry, ToolEntry, UserEntry, entry_json
 from .tool import Tool, ToolContext, ToolHost, tool
 from .turn_queue import Hold, TurnQueue
 from .usage import Usage
@@ -156,6 +158,7 @@ __all__ = [
     "Message",
     "MessageAmended",
     "MessagePatch",
+    "MessageStored",
     "Model",
     "ModelError",
     "ModelEvent",
@@ -200,11 +203,15 @@ __all__ = [
     "TaskStore",
     "TasksChanged",
     "TextDelta",
+    "TextEntry",
+    "TimelineBuilder",
+    "TimelineEntry",
     "TokenConsumption",
     "Tool",
     "ToolCall",
     "ToolContext",
     "ToolDisplay",
+    "ToolEntry",
     "ToolHost",
     "ToolResult",
     "ToolResultData",
@@ -220,12 +227,14 @@ __all__ = [
     "UnknownRecordError",
     "Usage",
     "UsageError",
+    "UserEntry",
     "UserInput",
     "Wake",
     "apply_patch",
     "data_text",
     "decode_message",
     "encode_message",
+    "entry_json",
     "item_json",
     "merge_user_messages",
     "model_view",

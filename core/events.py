@@ -134,6 +134,14 @@ class ToolSettledIdle(Attributed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStored(Attributed):
+    """A message was appended to history, as it stands there."""
+
+    wire: ClassVar[str] = "message_stored"
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAmended(Attributed):
     """A stored message was corrected by the one writer of history."""
 
@@ -286,6 +294,7 @@ SubscriberEvent = (
     | ToolStarted
     | ToolUseResult
     | ToolSettledIdle
+    | MessageStored
     | MessageAmended
     | CompactionStart
     | CompactionEnd

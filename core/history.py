@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from .errors import UnknownMessageError, UsageError
-from .events import MessageAmended, SubscriberEvent
+from .events import MessageAmended, MessageStored, SubscriberEvent
 from .messages import (
     IdSource,
     Message,
@@ -85,17 +85,19 @@ class History:
         for message in ready:
             late = self._drafts.get(message.id)
             self.drop_draft(message.id)
-            if late and apply_patch(message, late) != message:
+            if late:
                 # Amended while the store was writing: the draft's patch is applied once more.
-                async with self._write:
-                    await self.store.amend_message(message.id, late)
+                message = await self._amend_stored(message, late)
+            self._emit(MessageStored(message=message))
 
     async def append_consuming(self, message: Message, item_ids: Sequence[str]) -> None:
         """Append a message that shows inbox items and consume them with it: both or neither."""
         store = self.store
         if not isinstance(store, InboxStore):
             raise UsageError("append_consuming: this store has no inbox")
-        await store.consume_inbox_items(item_ids, self._prepare(message))
+        ready = self._prepare(message)
+        await store.consume_inbox_items(item_ids, ready)
+        self._emit(MessageStored(message=ready))
 
     async def append_calls(self, asked: Message, results: Message) -> None:
         """Store a call message together with the reserved message of its results.
@@ -114,6 +116,7 @@ class History:
             with suppress(UnknownMessageError):
                 async with asyncio.timeout(CLEAN_UP_S):
                     await self.rewrite_results(results.id)
+                    self._emit(MessageStored(message=asked))
             raise
 
     async def add_result(self, results_id: str, result: ToolResult) -> ToolResult:
@@ -154,6 +157,13 @@ class History:
             if message.id == message_id:
                 return message
         raise UnknownMessageError(f"no message {message_id!r} in store {self.store.identifier!r}")
+
+    async def _amend_stored(self, message: Message, patch: MessagePatch) -> Message:
+        amended = apply_patch(message, patch)
+        if amended != message:
+            async with self._write:
+                await self.store.amend_message(message.id, patch)
+        return amended
 
     def _prepare(self, message: Message) -> Message:
         if not message.id:
