@@ -1,0 +1,34 @@
+"""PostgresStore through the store suite, plainly and as behind a transaction pooler."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.adapters.stores_postgres.rig import PostgresRig
+from tests.core.store_suite import CancellationCases, ConcurrencyCases, StoreRig, StoreSuite
+from tests.support.postgres import PostgresServer, postgres
+
+__all__ = ["postgres"]
+
+SCHEMA = "conformance"
+"""One schema for all of them: the suite makes conversations of its own in each test."""
+
+
+@pytest.mark.real_loop
+class TestPostgresStore(StoreSuite):
+    @pytest.fixture
+    async def rig(self, postgres: PostgresServer) -> AsyncIterator[StoreRig]:
+        rig = PostgresRig(postgres, SCHEMA)
+        yield rig
+        await rig.aclose()
+
+
+@pytest.mark.real_loop
+class TestPostgresStoreBehindAPooler(ConcurrencyCases, CancellationCases):
+    @pytest.fixture
+    async def rig(self, postgres: PostgresServer) -> AsyncIterator[StoreRig]:
+        rig = PostgresRig(postgres, SCHEMA, transaction_pooling=True)
+        yield rig
+        await rig.aclose()
