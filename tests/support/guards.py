@@ -37,6 +37,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "openai": ("adapters/models/openai*.py",),
     "anthropic": ("adapters/models/anthropic*.py",),
     "google": ("adapters/models/gemini*.py",),
+    "httpx2": ("adapters/models/*.py",),
     "asyncpg": ("adapters/stores/postgres*.py",),
     "aiohttp": (
         "web/*",

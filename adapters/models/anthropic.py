@@ -1,0 +1,282 @@
+"""Claude over Anthropic's Messages API, and servers that speak the same wire.
+
+The only file that uses the `anthropic` SDK's client. Owned by whoever built the agent; `aclose`
+frees the connections. One request is one HTTP stream: an abort or a cancellation closes it. It
+never retries (the SDK's own retries are off). Key and address are given, never looked up; what the
+SDK reads beside them in the environment are proxies and ANTHROPIC_CUSTOM_HEADERS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from ...core.cancel import AbortScope, CancelToken
+from ...core.errors import ModelError, UsageError
+from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
+from ...core.model import ModelLimits, ModelRequest, ModelResult, Notify
+from ..credentials import Secret
+from . import failures
+from .anthropic_answer import Answer
+from .anthropic_wire import CacheTtl, WireRequest, tool_names, wire_request
+from .tls import shared_context
+
+if TYPE_CHECKING:
+    from anthropic import APIStatusError, AsyncAnthropic, Omit
+    from anthropic.types import (
+        MessageParam,
+        OutputConfigParam,
+        TextBlockParam,
+        ThinkingConfigParam,
+        ToolParam,
+    )
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+DEFAULT_MAX_TOKENS = 8192
+"""The wire wants a bound; this one is above any spoken answer."""
+CONNECT_S = 10.0
+"""The longest that connecting may take, however long an answer may."""
+LEAST_THINKING = 1024
+SAMPLING_VERSION = "2023-06-01"
+"""The last version of the API that takes a temperature; later ones refuse it."""
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+_EFFORTS: dict[Effort, Literal["low", "medium", "high", "xhigh", "max"]] = {
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "xhigh",
+    "max": "max",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnthropicConfig:
+    """One model on one server. `base_url` None is Anthropic.
+
+    temperature       sent with the API version that still takes one; newer models refuse it
+    max_tokens        of an answer, thinking included; None: 8192. A request's own limit wins
+    reasoning_effort  `none` switches thinking off (the quickest first word), `minimal` is `low`;
+                      None leaves it to the model
+    thinking_tokens   a fixed budget of at least 1024, for models without reasoning_effort
+    timeout_s         bounds every silence of the server; connecting never takes over 10 s of it
+    cache             True or `5m`, or `1h`: keep the prefix of requests for so long. Cached tokens
+                      are counted in any case
+    """
+
+    model: str
+    base_url: str | None = None
+    stream: bool = True
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: Effort | None = None
+    thinking_tokens: int | None = None
+    timeout_s: float = 30.0
+    cache: bool | CacheTtl | None = None
+
+    def __post_init__(self) -> None:
+        if not self.model.strip():
+            raise UsageError("AnthropicConfig.model: name the model, such as claude-haiku-4-5")
+        if self.timeout_s <= 0:
+            raise UsageError("AnthropicConfig.timeout_s: must be positive")
+        if self.max_tokens is not None and self.max_tokens <= 0:
+            raise UsageError("AnthropicConfig.max_tokens: must be positive, or None for 8192")
+        if self.cache not in (None, True, False, "5m", "1h"):
+            raise UsageError("AnthropicConfig.cache: use True, False, '5m' or '1h'")
+        if self.reasoning_effort not in (None, "none", *_EFFORTS):
+            raise UsageError("AnthropicConfig.reasoning_effort: use none, low, medium, high, …")
+        if self.thinking_tokens is not None and self.thinking_tokens < LEAST_THINKING:
+            raise UsageError("AnthropicConfig.thinking_tokens: at least 1024, or None")
+        if self.thinking_tokens is not None and self.temperature is not None:
+            raise UsageError("AnthropicConfig.temperature: leave it out where thinking_tokens is")
+
+    @property
+    def cache_ttl(self) -> CacheTtl | None:
+        """How long a prefix is kept; None: no breakpoints are set."""
+        if isinstance(self.cache, str):
+            return self.cache
+        return "5m" if self.cache else None
+
+
+class _Body(TypedDict):
+    """What the SDK's `create` takes beside the choice of streaming."""
+
+    model: str
+    max_tokens: int
+    messages: list[MessageParam]
+    system: list[TextBlockParam] | Omit
+    tools: list[ToolParam] | Omit
+    thinking: ThinkingConfigParam | Omit
+    output_config: OutputConfigParam | Omit
+    extra_headers: dict[str, str] | None
+    extra_body: dict[str, float] | None
+
+
+class AnthropicModel:
+    """A Model. Raises ModelError at construction when the SDK is not installed."""
+
+    def __init__(self, config: AnthropicConfig, api_key: Secret) -> None:
+        try:
+            import anthropic
+            import httpx2  # a dependency of the SDK
+        except ImportError as error:
+            raise failures.missing_sdk("anthropic", "anthropic") from error
+        self._anthropic = anthropic
+        self._httpx = httpx2
+        self._config = config
+        key = api_key.reveal()
+        self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
+            api_key=key,
+            base_url=config.base_url or ANTHROPIC_URL,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(verify=shared_context()),
+            timeout=anthropic.Timeout(config.timeout_s, connect=min(config.timeout_s, CONNECT_S)),
+            # The SDK sends the key as a bearer; compatible servers read the older header.
+            default_headers={"x-api-key": key} if config.base_url else None,
+        )
+        self._system_prompt = ""
+
+    @property
+    def name(self) -> str:
+        return f"anthropic:{self._config.model}"
+
+    def set_system_prompt(self, prompt: str) -> None:
+        """Kept for requests that carry none."""
+        self._system_prompt = prompt
+
+    async def prompt(
+        self, request: ModelRequest, notify: Notify, token: CancelToken
+    ) -> ModelResult:
+        """One answer. The HTTP stream is closed on every way out."""
+        if not request.system_prompt and self._system_prompt:
+            request = ModelRequest(
+                messages=request.messages,
+                tools=request.tools,
+                system_prompt=self._system_prompt,
+                limits=request.limits,
+            )
+        answer = Answer(tool_names(request), self._config.model)
+        wire = wire_request(request, model=self._config.model, cache=self._config.cache_ttl)
+        body = self._body(wire, request.limits)
+        async with self._request(token, request.limits.timeout_s):
+            if self._config.stream:
+                await self._stream(body, answer, notify)
+            else:
+                answer.whole(await self._client.messages.create(stream=False, **body))
+        return self._result(answer, request, notify)
+
+    async def aclose(self) -> None:
+        """Close idle connections."""
+        await self._client.close()
+
+    async def _stream(self, body: _Body, answer: Answer, notify: Notify) -> None:
+        async with await self._client.messages.create(stream=True, **body) as stream:
+            async for event in stream:
+                text = answer.feed(event)
+                if text:
+                    notify(TextDelta(text=text))
+
+    def _result(self, answer: Answer, request: ModelRequest, notify: Notify) -> ModelResult:
+        """The answer, reported; ToolUse only now, so that half an answer names no call."""
+        if not answer.complete:
+            # The SDK takes an early end of the body for the end of the answer.
+            raise failures.broken(f"{self.name} broke off its answer")
+        message, stop, usage = answer.message(), answer.stop_reason, answer.usage
+        if not message.text.strip() and not message.tool_calls:
+            if answer.refused:
+                raise ModelError(f"{self.name} declined to answer", code="ERR_MODEL_REFUSED")
+            # Behind results this is the wire's way of saying that nothing is left to add.
+            if stop != "end_turn" or not _follows_results(request):
+                raise failures.empty(f"{self.name} gave an empty answer ({stop})")
+        if self._config.stream:
+            for call in message.tool_calls:
+                notify(ToolUse(id=call.id, name=call.tool_name, input=call.input_args))
+        kind = ModelResponseComplete if self._config.stream else ModelResponse
+        notify(
+            kind(text=message.text, tool_calls=message.tool_calls, stop_reason=stop, usage=usage)
+        )
+        return ModelResult(messages=(message,), usage=usage, stop_reason=stop)
+
+    def _body(self, wire: WireRequest, limits: ModelLimits) -> _Body:
+        config, omit = self._config, self._anthropic.omit
+        max_tokens = limits.max_tokens or config.max_tokens or DEFAULT_MAX_TOKENS
+        effort = None if config.reasoning_effort in (None, "none") else config.reasoning_effort
+        hot = config.temperature
+        return {
+            "model": config.model,
+            "max_tokens": max_tokens,
+            "messages": wire.messages,
+            "system": wire.system or omit,
+            "tools": wire.tools or omit,
+            "thinking": self._thinking(max_tokens) if wire.may_think else omit,
+            "output_config": omit if effort is None else {"effort": _EFFORTS[effort]},
+            "extra_headers": None if hot is None else {"anthropic-version": SAMPLING_VERSION},
+            "extra_body": None if hot is None else {"temperature": hot},
+        }
+
+    def _thinking(self, max_tokens: int) -> ThinkingConfigParam | Omit:
+        """Off, or a budget below the bound of the answer; a small bound leaves no room for one."""
+        if self._config.reasoning_effort == "none":
+            return {"type": "disabled"}
+        budget = min(self._config.thinking_tokens or 0, max_tokens - 1)
+        if budget < LEAST_THINKING:
+            return self._anthropic.omit
+        return {"type": "enabled", "budget_tokens": budget}
+
+    @asynccontextmanager
+    async def _request(self, token: CancelToken, timeout_s: float | None) -> AsyncIterator[None]:
+        """The surroundings of one request: closed by the token, over after `timeout_s`.
+
+        What fails inside is raised as ModelError, the original its cause.
+        """
+        anthropic, httpx2 = self._anthropic, self._httpx
+        async with AbortScope(token):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    yield
+            except anthropic.AnthropicError as error:
+                raise self._mapped(error) from error
+            except TimeoutError as error:
+                raise failures.stalled(f"{self.name}: no whole answer in time") from error
+            except httpx2.TimeoutException as error:
+                # Inside a stream the SDK lets the HTTP client's own errors through.
+                raise failures.stalled(f"{self.name}: silent past the deadline") from error
+            except httpx2.TransportError as error:
+                raise failures.broken(f"{self.name}: {error}") from error
+            except (ValueError, httpx2.DecodingError) as error:
+                raise failures.garbled(f"{self.name} sent no valid answer: {error}") from error
+
+    def _mapped(self, error: Exception) -> ModelError:
+        """Our error for the SDK's; whether to try again is decided by failures.py alone."""
+        anthropic, text = self._anthropic, f"{self.name}: {error}"
+        match error:
+            case anthropic.APITimeoutError():
+                return failures.stalled(text)
+            case anthropic.APIConnectionError():
+                return failures.broken(text)
+            case anthropic.APIStatusError(status_code=200):
+                # An error event inside a stream that began with status 200.
+                return failures.named_error(text, error.type)
+            case anthropic.APIStatusError():
+                return _status(text, error)
+            case anthropic.APIResponseValidationError():
+                return failures.garbled(text)
+            case _:
+                return ModelError(text)
+
+
+def _status(text: str, error: APIStatusError) -> ModelError:
+    return failures.status_error(
+        text,
+        error.status_code,
+        quota_spent="spend_limit" in (error.error_code or ""),
+        retry_after_s=failures.retry_after(error.response.headers),
+    )
+
+
+def _follows_results(request: ModelRequest) -> bool:
+    return any(message.tool_results for message in request.messages[-1:])

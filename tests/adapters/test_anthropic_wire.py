@@ -1,0 +1,290 @@
+"""Bodies for any history, and the simulator itself: the official SDK is content with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from anthropic import AsyncAnthropic, BadRequestError
+from anthropic.types import Message as SdkMessage
+from anthropic.types import MessageParam, RawMessageStreamEvent, ToolParam, ToolResultBlockParam
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from tests.adapters.model_rig import LOOKUP, NOW, agent_of, histories
+from tests.adapters.test_anthropic_model import asked
+from tests.simulators.anthropic_messages import (
+    KEY,
+    AnthropicSimulator,
+    Scripted,
+    call,
+    redacted,
+    text,
+    thinking,
+)
+from tests.simulators.anthropic_rules import check_body
+from tests.simulators.sse_server import Refused
+from voxglove.adapters.models.anthropic_wire import CacheTtl, wire_request
+from voxglove.core import Tool
+from voxglove.core.messages import Message, ToolCall, decode_message, encode_message
+from voxglove.core.model import ModelRequest, ToolSpec
+from voxglove.core.view import model_view
+
+OPTIONS: list[dict[str, object] | None] = [
+    None,
+    {"gemini": {"model": "m", "parts": []}},
+    {"anthropic": "nonsense"},
+    {"anthropic": {"model": "other", "blocks": [{"type": "text", "text": "x"}]}},
+    {
+        "anthropic": {
+            "model": "m",
+            "blocks": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "S"},
+                {"type": "text", "text": "Hello."},
+            ],
+        }
+    },
+    {
+        "anthropic": {
+            "model": "m",
+            "blocks": [
+                {"type": "redacted_thinking", "data": "D"},
+                {"type": "text", "text": "Hello."},
+                {"type": "tool_use"},
+                {"type": "thinking", "thinking": "Hm.", "signature": "S"},
+                {"type": "tool_use"},
+            ],
+        }
+    },
+]
+PARAMS = TypeAdapter(list[MessageParam])
+TOOLS = TypeAdapter(list[ToolParam])
+
+
+@settings(max_examples=100)
+@given(
+    histories(st.sampled_from(OPTIONS)),
+    st.sampled_from([None, "5m", "1h"]),
+    st.sampled_from(["", " ", "Be kind."]),
+)
+def test_core_row_033_anthropic_takes_any_history_there_is(
+    history: list[Message], cache: CacheTtl | None, prompt: str
+) -> None:
+    stored = [decode_message(encode_message(message)) for message in history]
+    request = ModelRequest(
+        messages=tuple(model_view(stored)), tools=(LOOKUP, NOW), system_prompt=prompt
+    )
+    body = body_of(request, cache)
+    check_body(body, "2026-10-21")
+    PARAMS.validate_python(body["messages"])
+    TOOLS.validate_python(body["tools"])
+
+
+def body_of(request: ModelRequest, cache: CacheTtl | None = None) -> dict[str, object]:
+    wire = wire_request(request, model="m", cache=cache)
+    body = {
+        "model": "m",
+        "max_tokens": 5000,
+        "messages": wire.messages,
+        "system": wire.system,
+        "tools": wire.tools,
+        "thinking": {"type": "enabled", "budget_tokens": 1024} if wire.may_think else None,
+    }
+    decoded: dict[str, object] = json.loads(json.dumps(body))
+    return {key: value for key, value in decoded.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {"anyOf": [{"$ref": "#/$defs/A"}, {"properties": {"b": {}}}], "$defs": {"A": {}}},
+        {"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"a": {"$ref": "#/$defs/A"}}}}},
+        {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}},
+        {"$ref": "#"},
+    ],
+)
+def test_a_tool_is_an_object_whatever_its_schema(parameters: dict[str, object]) -> None:
+    spec = ToolSpec("t", "d", parameters)
+    check_body(body_of(ModelRequest(messages=(), tools=(spec,))), "2026-10-21")
+
+
+def test_a_union_of_objects_offers_all_their_fields_and_demands_the_common_ones() -> None:
+    one = {"type": "object", "properties": {"a": {}, "k": {}}, "required": ["a", "k"]}
+    two = {"type": "object", "properties": {"b": {}, "k": {}}, "required": ["k"]}
+    body = body_of(ModelRequest(messages=(), tools=(ToolSpec("t", "d", {"oneOf": [one, two]}),)))
+    tools = body["tools"]
+    assert isinstance(tools, list)
+    schema = tools[0]["input_schema"]
+    assert set(schema["properties"]) == {"a", "b", "k"} and schema["required"] == ["k"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"unknown": 1},
+        {"max_tokens": None},
+        {"temperature": 1.0},
+        {"messages": []},
+        {"messages": [{"role": "assistant", "content": "Hi"}]},
+        {"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]},
+        {"messages": [{"role": "user", "content": " "}]},
+        {"messages": [{"role": "system", "content": "a"}]},
+        {"tools": [{"name": "a b", "input_schema": {"type": "object"}}]},
+        {"tools": [{"name": "a", "input_schema": {}}]},
+        {"thinking": {"type": "enabled", "budget_tokens": 10}},
+    ],
+)
+def test_the_simulator_refuses_what_the_service_refuses(wrong: dict[str, object]) -> None:
+    good = {"model": "m", "max_tokens": 5000, "messages": [{"role": "user", "content": "Hi"}]}
+    check_body(good, "2026-10-21")
+    with pytest.raises(Refused):
+        check_body(good | wrong, "2026-10-21")
+
+
+CALL = {"type": "tool_use", "id": "t1", "name": "now", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "noon"}
+WORDS = {"type": "text", "text": "and?"}
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "answered"),
+    [
+        ([CALL], [WORDS]),
+        ([CALL], [WORDS, RESULT]),
+        ([CALL], [RESULT, RESULT]),
+        ([CALL], [RESULT | {"tool_use_id": "t2"}]),
+        ([CALL], [RESULT | {"is_error": True, "content": ""}]),
+        ([CALL | {"id": "t.1"}], [RESULT | {"tool_use_id": "t.1"}]),
+        ([CALL | {"input": "{}"}], [RESULT]),
+        ([CALL, CALL], [RESULT]),
+        ([WORDS], [RESULT]),
+    ],
+)
+def test_the_simulator_wants_every_call_answered_first_and_once(
+    asked_for: list[dict[str, object]], answered: list[dict[str, object]]
+) -> None:
+    def body(asked_for: object, answered: object) -> dict[str, object]:
+        turns = [("user", [WORDS]), ("assistant", asked_for), ("user", answered)]
+        messages = [{"role": role, "content": content} for role, content in turns]
+        return {"model": "m", "max_tokens": 5, "messages": messages}
+
+    check_body(body([CALL], [RESULT, WORDS]), "2026-10-21")
+    with pytest.raises(Refused):
+        check_body(body(asked_for, answered), "2026-10-21")
+
+
+SCRIPT = (
+    Scripted(
+        blocks=[
+            thinking("Which one?", "SIG-1"),
+            redacted("OPAQUE"),
+            text("One ", "moment."),
+            call("toolu_1", "lookup", '{"id"', ": 7}"),
+            call("toolu_2", "now"),
+        ]
+    ),
+    Scripted(blocks=[text("It is noon.")]),
+)
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize("stream", [True, False])
+async def test_official_sdk_drives_a_tool_conversation_against_the_simulator(stream: bool) -> None:
+    async with AnthropicSimulator(*SCRIPT).running() as server:
+        client = AsyncAnthropic(api_key=KEY, base_url=server.base_url, max_retries=0)
+        messages: list[MessageParam] = [{"role": "user", "content": "What time is it?"}]
+        first = await sdk_answer(client, messages, stream=stream)
+        assert [block.type for block in first.content] == [
+            "thinking",
+            "redacted_thinking",
+            "text",
+            "tool_use",
+            "tool_use",
+        ]
+        assert first.content[3].type == "tool_use" and first.content[3].input == {"id": 7}
+        messages += [first.to_param(), {"role": "user", "content": answers(first)}]
+        last = await sdk_answer(client, messages, stream=stream)
+        assert last.content[0].type == "text" and last.content[0].text == "It is noon."
+        forged = first.model_copy(deep=True)
+        assert forged.content[0].type == "thinking"
+        forged.content[0].signature = "FORGED"
+        with pytest.raises(BadRequestError):
+            await sdk_answer(client, [messages[0], forged.to_param(), messages[2]], stream=stream)
+        await client.close()
+    kind = TypeAdapter(RawMessageStreamEvent if stream else SdkMessage)
+    for one in server.sent:
+        kind.validate_python(one)
+
+
+async def sdk_answer(
+    client: AsyncAnthropic, messages: Sequence[MessageParam], *, stream: bool
+) -> SdkMessage:
+    tools: list[ToolParam] = [
+        {"name": name, "input_schema": {"type": "object"}} for name in ("lookup", "now")
+    ]
+    if not stream:
+        return await client.messages.create(
+            model="m", max_tokens=100, messages=messages, tools=tools
+        )
+    async with client.messages.stream(
+        model="m", max_tokens=100, messages=messages, tools=tools
+    ) as events:
+        return await events.get_final_message()
+
+
+def answers(message: SdkMessage) -> list[ToolResultBlockParam]:
+    return [
+        {"type": "tool_result", "tool_use_id": block.id, "content": "noon"}
+        for block in message.content
+        if block.type == "tool_use"
+    ]
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_agent_goes_several_rounds_with_tools(stream: bool) -> None:
+    ran: list[object] = []
+
+    def lookup(value: object) -> str:
+        ran.append(value)
+        if len(ran) == 2:
+            raise RuntimeError("the book is closed")
+        return "free"
+
+    script = (
+        *SCRIPT[:1],
+        Scripted(blocks=[thinking("Again.", "SIG-2"), call("toolu_3", "lookup", '{"id": 8}')]),
+        Scripted(blocks=[text("Booked.")]),
+        Scripted(blocks=[text("Bye.")]),
+    )
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}}}
+    async with asked(*script, stream=stream, cache=True) as asking:
+        agent = agent_of(
+            asking.model,
+            Tool(name="lookup", description="Looks up.", do=lookup, json_schema=schema),
+            Tool(name="now", description="The time.", do=lambda value: "noon", json_schema={}),
+        )
+        result = await agent.process_request("A table, please.")
+        assert result.messages[-1].text == "Booked." and result.model_calls == 3
+        assert (await agent.process_request("Thanks.")).messages[-1].text == "Bye."
+    assert ran == [{"id": 7}, {"id": 8}] and asking.server.refusals == []
+    messages = asking.server.bodies[-1]["messages"]
+    assert isinstance(messages, list)
+    kinds = [[block["type"] for block in message["content"]] for message in messages]
+    assert kinds[1][:2] == ["thinking", "redacted_thinking"] and kinds[3][0] == "thinking"
+    failed = messages[4]["content"][0]
+    assert failed["is_error"] is True and "the book is closed" in failed["content"]
+
+
+def test_what_was_not_json_is_kept_when_it_is_handed_back() -> None:
+    history = (
+        Message(sender="user", text="hi"),
+        Message(sender="agent", tool_calls=(ToolCall("now", "{oops", "c1"),)),
+    )
+    messages = body_of(ModelRequest(messages=history))["messages"]
+    assert isinstance(messages, list)
+    assert messages[1]["content"][0]["input"] == {"arguments": "{oops"}
