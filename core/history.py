@@ -7,7 +7,7 @@ once, and an amendment that is faster than the message it amends is kept until t
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -89,6 +89,19 @@ class History:
                 # Amended while the store was writing: the draft's patch is applied once more.
                 message = await self._amend_stored(message, late)
             self._emit(MessageStored(message=message))
+
+    async def append_marking(self, message: Message, mark: Callable[[], Awaitable[None]]) -> None:
+        """Append a message and then mark what it shows as shown, also if the caller is cancelled
+        while the store writes: what is in history is not told twice."""
+        try:
+            await self.append(message)
+        except BaseException:
+            with suppress(UnknownMessageError):
+                async with asyncio.timeout(CLEAN_UP_S):
+                    await self.find(message.id)
+                    await mark()
+            raise
+        await mark()
 
     async def append_consuming(self, message: Message, item_ids: Sequence[str]) -> None:
         """Append a message that shows inbox items and consume them with it: both or neither."""

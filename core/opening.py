@@ -7,6 +7,7 @@ asks no model and runs no tool.
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 
 from .agent_parts import Parts
 from .context import PrepareReason, RequestContext, TurnPreparation
@@ -63,8 +64,8 @@ class Opening:
         events = await parts.events.pending()
         if not events:
             return
-        await parts.history.append(events_message(events, parts.history.new_id("msg")))
-        await parts.events.injected(events)
+        message = events_message(events, parts.history.new_id("msg"))
+        await parts.history.append_marking(message, partial(parts.events.injected, events))
         for event in events:
             self._request.emitter.emit(
                 EventInjected(id=event.id, source=event.source, kind=event.kind, mode=mode)

@@ -196,6 +196,11 @@ class SlowStore(MemoryStore):
         await asyncio.sleep(self.delay_s)
         return message
 
+    async def consume_inbox_items(self, item_ids: Sequence[str], message: Message) -> None:
+        await asyncio.sleep(self.delay_s)
+        await super().consume_inbox_items(item_ids, message)
+        await asyncio.sleep(self.delay_s)
+
 
 class Recorder:
     """A subscriber that keeps what it hears."""

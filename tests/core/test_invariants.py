@@ -25,6 +25,7 @@ from voxglove.core import (
     AgentEvent,
     CancelToken,
     Hold,
+    InboxItem,
     MemoryStore,
     Message,
     ModelError,
@@ -61,6 +62,7 @@ act = st.one_of(
     st.tuples(st.just("sleep"), st.sampled_from(["0.1", "0.2", "0.3", "1.6"])),
     st.tuples(st.just("answer"), st.sampled_from(["yes", "no", "reject"])),
     st.tuples(st.just("event"), st.sampled_from(["wake", "defer"])),
+    st.tuples(st.just("inbox"), st.sampled_from(["post", "resolve", "resolve outside"])),
     st.tuples(st.just("amend"), st.integers(0, 20)),
 )
 
@@ -110,7 +112,9 @@ class World:
     hold: Hold | None = None
     requests: list[tuple[asyncio.Task[Any], CancelToken]] = field(default_factory=list)
     gates: list[asyncio.Future[bool]] = field(default_factory=list)
+    heard: dict[str, str] = field(default_factory=dict)
     said: int = 0
+    told: int = 0
     side_effects: int = 0
 
     async def do(self, what: str, how: Any, tasks: asyncio.TaskGroup) -> None:
@@ -172,12 +176,29 @@ class World:
                 self.agent.display.resolve(slot_id, how == "yes")
 
     async def do_event(self, how: Any, tasks: asyncio.TaskGroup) -> None:
-        await self.agent.emit_event(AgentEvent(source="s", content="<news>"), when_idle=how)
+        self.told += 1
+        news = AgentEvent(source="s", content=f"news {self.told}.")
+        await self.agent.emit_event(news, when_idle=how)
+
+    async def do_inbox(self, how: str, tasks: asyncio.TaskGroup) -> None:
+        store = self.agent.store
+        assert isinstance(store, MemoryStore)
+        items = await store.get_inbox_items()
+        if how == "post":
+            name = f"i{len(items)}"
+            wish = InboxItem(id=name, tag="t", request="r", created_at="now", blocking=True)
+            await store.add_inbox_item(wish)
+        for one in [one for one in items if one.status == "pending"][:1]:
+            if how == "resolve":
+                await self.agent.resolve_inbox_item(one.id, f"answer {one.id}.")
+            elif how == "resolve outside":
+                await store.resolve_inbox_item(one.id, f"answer {one.id}.", "now")
 
     async def do_amend(self, characters: int, tasks: asyncio.TaskGroup) -> None:
         for message in await self.agent.store.get_messages():
             if message.playback == "pending":
                 heard, rest = message.text[:characters], message.text[characters:]
+                self.heard[message.id] = heard
                 await self.agent.amend_heard(message.id, heard, rest, interrupted=bool(rest))
                 return
 
@@ -216,6 +237,11 @@ def tools_of(world: list[World]) -> list[Tool]:
     ]
 
 
+async def slow_context(token: CancelToken) -> str:
+    await asyncio.sleep(0.05)
+    return "it is raining"
+
+
 async def play(replies: list[Any], acts: list[Any], owned: bool, store: MemoryStore) -> None:
     worlds: list[World] = []
     model = RandomModel(replies)
@@ -228,6 +254,7 @@ async def play(replies: list[Any], acts: list[Any], owned: bool, store: MemorySt
     )
     recorder = Recorder()
     agent.add_subscriber(recorder)
+    agent.add_context_provider(slow_context)
     agent.display.subscribe(lambda change: None)
     world = World(agent)
     worlds.append(world)
@@ -271,13 +298,46 @@ async def check(world: World, recorder: Recorder, model: RandomModel) -> None:
     final = model.last.messages if model.last is not None else ()
     shown = [one.result.data for message in final for one in message.tool_results]
     assert "still running" not in shown and "No result available" not in shown
+    await check_told(world)
+
+
+async def check_told(world: World) -> None:
+    """History is what was heard, and everything from outside stands in it once."""
+    messages = await world.agent.store.get_messages()
+    by_id = {message.id: message for message in messages}
+    for message_id, heard in world.heard.items():
+        assert by_id[message_id].heard == heard
+    texts = "\n".join(message.text for message in messages)
+    for number in range(1, world.told + 1):
+        assert texts.count(f"news {number}.") == 1
+    store = world.agent.store
+    assert isinstance(store, MemoryStore)
+    for item in await store.get_inbox_items():
+        assert item.status in ("pending", "consumed")
+        assert texts.count(f"answer {item.id}.") == (item.status == "consumed")
+
+
+whatever_happens = given(
+    st.lists(reply, min_size=1, max_size=6), st.lists(act, min_size=1, max_size=14)
+)
 
 
 @pytest.mark.parametrize("owned", [True, False])
 @pytest.mark.parametrize("store", [MemoryStore, SlowStore])
-@settings(max_examples=200)
-@given(st.lists(reply, min_size=1, max_size=6), st.lists(act, min_size=1, max_size=14))
+@settings(max_examples=300)
+@whatever_happens
 def test_invariants_4_6_7_hold_whatever_happens(
+    owned: bool, store: type[MemoryStore], replies: list[Any], acts: list[Any]
+) -> None:
+    run_virtual(play(replies, acts, owned, store()))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("owned", [True, False])
+@pytest.mark.parametrize("store", [MemoryStore, SlowStore])
+@settings(max_examples=10_000)
+@whatever_happens
+def test_invariants_4_6_7_hold_ten_thousand_times(
     owned: bool, store: type[MemoryStore], replies: list[Any], acts: list[Any]
 ) -> None:
     run_virtual(play(replies, acts, owned, store()))
