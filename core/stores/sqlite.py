@@ -60,6 +60,7 @@ class SqliteStore:
         self._config = config
         self._database: Database | None = None
         self._children: dict[str, SqliteStore] = {}
+        self._reader = history.MessageReader()
         self._closed = False
         self._registered = False
 
@@ -68,14 +69,17 @@ class SqliteStore:
 
         Calls that were made before are finished first; later ones raise StoreError.
         """
+        for database in self._taken():
+            await database.release()  # waits at the last user of the file alone
+
+    def _taken(self) -> list[Database]:
+        """Close, and hand over what this store and its sub-stores hold."""
         self._closed = True
-        database, self._database = self._database, None
-        try:
-            for child in self._children.values():
-                await child.aclose()
-        finally:
-            if database is not None:
-                await database.release()
+        held = [one for child in self._children.values() for one in child._taken()]
+        if self._database is not None:
+            held.append(self._database)
+        self._database = None
+        return held
 
     async def __aenter__(self) -> "SqliteStore":
         return self
@@ -89,7 +93,7 @@ class SqliteStore:
         await self.aclose()
 
     async def get_messages(self) -> list[Message]:
-        return await self._read(lambda c: history.read_messages(c, self._session))
+        return await self._read(lambda c: self._reader.read(c, self._session))
 
     async def append_messages(self, messages: Sequence[Message]) -> None:
         check_messages(messages)
@@ -172,16 +176,22 @@ class SqliteStore:
         name = f"{self.identifier}__{namespace}"
         if not durable:
             return MemoryStore(random_id(name))
-        if name not in self._children:
-            self._children[name] = SqliteStore(self.path, name, config=self._config)
-        return self._children[name]
+        self._require_open()
+        child = self._children.get(name)
+        if child is None or child._closed:
+            child = SqliteStore(self.path, name, config=self._config)
+            self._children[name] = child
+        return child
 
     async def _read(self, work: Work[T]) -> T:
-        if self._closed:
-            raise StoreError(f"store {self.identifier!r} is closed: make another for its id")
+        self._require_open()
         if self._database is None:
             self._database = acquire(self.path, self._config)
         return await self._database.run(work)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"store {self.identifier!r} is closed: make another for its id")
 
     async def _write(self, work: Work[T]) -> T:
         """As one transaction, which also makes the conversation's row if it is the first."""

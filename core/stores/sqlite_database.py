@@ -18,12 +18,14 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
+
+from pydantic import ValidationError
 
 from ..errors import StoreError, UsageError
 from .sqlite_schema import known_version, migrate
@@ -97,18 +99,18 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             return
 
 
-class translated:
-    """A block in which errors of SQLite become StoreError with the file's name and the cause."""
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """A block in which what goes wrong with the file becomes StoreError, with its cause.
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (sqlite3.Error, sqlite3.Warning)):
-            raise StoreError(f"{self._path}: {error}") from error
+    The message of the cause may quote what was stored; StoreError's own does not.
+    """
+    try:
+        yield
+    except (sqlite3.Error, OverflowError) as error:
+        raise StoreError(f"{path}: {error}") from error
+    except ValidationError as error:
+        raise StoreError(f"{path}: a record of it is not what this voxglove writes") from error
 
 
 class _OneThread(ThreadPoolExecutor):

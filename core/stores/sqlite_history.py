@@ -35,11 +35,28 @@ def optional_text(text: str | None) -> str | None:
     return None if text is None else whole_text(text)
 
 
-def read_messages(connection: sqlite3.Connection, session: str) -> list[Message]:
-    rows = connection.execute(
-        "SELECT body FROM messages WHERE session_id = ? ORDER BY seq", (session,)
-    )
-    return [decode_message(body) for (body,) in rows]
+class MessageReader:
+    """Reads one conversation and decodes what changed since it read last.
+
+    An agent reads its whole history before each request, and decoding is nearly all of that.
+    Of the database's thread alone.
+    """
+
+    def __init__(self) -> None:
+        self._decoded: dict[int, tuple[str, Message]] = {}
+
+    def read(self, connection: sqlite3.Connection, session: str) -> list[Message]:
+        rows = connection.execute(
+            "SELECT seq, body FROM messages WHERE session_id = ? ORDER BY seq", (session,)
+        )
+        decoded: dict[int, tuple[str, Message]] = {}
+        for seq, body in rows:
+            known = self._decoded.get(seq)
+            if known is None or known[0] != body:
+                known = (body, decode_message(body))
+            decoded[seq] = known
+        self._decoded = decoded
+        return [message for _, message in decoded.values()]
 
 
 def insert_messages(

@@ -106,8 +106,8 @@ def insert_item(connection: sqlite3.Connection, session: str, item: InboxItem) -
                 optional_text(item.response),
                 item.status,
                 item.blocking,
-                item.created_at,
-                item.resolved_at,
+                whole_text(item.created_at),
+                optional_text(item.resolved_at),
             ),
         )
     except sqlite3.IntegrityError as error:
@@ -126,7 +126,7 @@ def patch_item(
     connection.execute(
         "UPDATE inbox SET status = ?, response = ?, resolved_at = ?"
         " WHERE session_id = ? AND item_id = ?",
-        (changed.status, optional_text(changed.response), changed.resolved_at, *key),
+        (changed.status, optional_text(changed.response), optional_text(changed.resolved_at), *key),
     )
     return changed
 
@@ -138,7 +138,7 @@ def resolve_item(
     done = connection.execute(
         "UPDATE inbox SET status = 'resolved', response = ?, resolved_at = ?"
         " WHERE session_id = ? AND item_id = ? AND status = 'pending'",
-        (whole_text(response), resolved_at, session, whole_text(item_id)),
+        (whole_text(response), whole_text(resolved_at), session, whole_text(item_id)),
     )
     return done.rowcount == 1
 
