@@ -1,30 +1,46 @@
-"""OpenAI's chat completions wire: our messages to its JSON, its chunks to one answer.
+"""OpenAI's chat completions wire: our request to its JSON, its chunks to one answer.
 
-Pure functions and one accumulator; nothing here does I/O. The same wire is spoken by Ollama, vLLM
-and llama.cpp, which leave out or repeat fields: the accumulator takes what they send.
-Source: protocols/chat-models 1; `openai` types/chat/chat_completion_chunk.
+Pure functions and one accumulator; nothing here does I/O. The same wire is spoken by Ollama, vLLM,
+llama.cpp and many services, which leave out, repeat or add fields: the accumulator takes what they
+send. Source: protocols/chat-models 1; `openai` types/chat.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
+from ...core.encoding import whole_text
 from ...core.messages import ContentPart, Message, ToolCall, result_text
 from ...core.model import ModelRequest, ToolSpec
 from ...core.usage import Usage
-from ...core.view import merge_user_messages
+from .object_schema import object_schema
+from .openai_config import ChatDialect, OpenAIConfig
+from .openai_media import (
+    Json,
+    agent_text,
+    arguments_text,
+    file_name,
+    media_url,
+    parsed_arguments,
+    reading,
+    repaired,
+    unseen,
+    user_parts,
+)
+from .wire_names import WireNames, WordRule
 
 if TYPE_CHECKING:
     from openai.types import CompletionUsage
-    from openai.types.chat import (
-        ChatCompletionChunk,
-        ChatCompletionMessageParam,
-        ChatCompletionToolParam,
-    )
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
     from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
+    from openai.types.chat.completion_create_params import (
+        CompletionCreateParamsNonStreaming,
+        CompletionCreateParamsStreaming,
+    )
 
 STOP_REASONS = {
     "stop": "end_turn",
@@ -34,51 +50,161 @@ STOP_REASONS = {
     "content_filter": "refusal",
 }
 
+TOOL_NAMES = WordRule(letters="A-Za-z0-9_-", first="A-Za-z0-9_-", longest=64)
+"""Of both wires of OpenAI."""
 
-def wire_messages(request: ModelRequest) -> list[ChatCompletionMessageParam]:
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+"""Where compatible servers put what the model thought."""
+
+
+def streamed_body(config: OpenAIConfig, request: ModelRequest) -> CompletionCreateParamsStreaming:
+    """The request body of a streamed answer; `extra` is not in it."""
+    body = _body(config, request)
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return cast("CompletionCreateParamsStreaming", body)
+
+
+def whole_body(config: OpenAIConfig, request: ModelRequest) -> CompletionCreateParamsNonStreaming:
+    """The request body of an answer in one piece."""
+    return cast("CompletionCreateParamsNonStreaming", _body(config, request) | {"stream": False})
+
+
+def _body(config: OpenAIConfig, request: ModelRequest) -> Json:
+    dialect = config.chat_dialect
+    longest = request.limits.max_tokens or config.max_tokens
+    body: Json = {
+        "model": config.model,
+        "messages": _messages(request, dialect),
+        dialect.max_tokens_field: longest,
+        "temperature": config.temperature,
+        "reasoning_effort": config.reasoning_effort,
+    }
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["parallel_tool_calls"] = config.parallel_tool_calls
+    if dialect.cache_hints:
+        body |= cache_hints(config, request)
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def cache_hints(config: OpenAIConfig, request: ModelRequest) -> Json:
+    """What keeps requests with one prefix at one cache; nothing unless `cache` is set.
+
+    The key is made of the parts that stand first and stay: prompt and tools.
+    """
+    if not config.cache:
+        return {}
+    prefix = "\n".join([request.system_prompt, *(tool.name for tool in request.tools)])
+    digest = sha256(whole_text(prefix).encode()).hexdigest()[:32]
+    hints: Json = {"prompt_cache_key": config.cache_key or f"voxglove-{digest}"}
+    if config.cache == "1h":
+        hints["prompt_cache_retention"] = "24h"
+    return hints
+
+
+def shown_names(request: ModelRequest) -> WireNames:
+    """The tools a model may call: those offered, and those it sees in history."""
+    called = (call.tool_name for message in request.messages for call in message.tool_calls)
+    return WireNames(TOOL_NAMES, [*called, *(tool.name for tool in request.tools)])
+
+
+@cache
+def call_ids(longest: int) -> WordRule:
+    """Ids may be of any letters (Kimi's own are like `functions.look:0`), only not too long."""
+    return WordRule(letters=r"\x20-\x7e", first=r"\x20-\x7e", longest=longest)
+
+
+def _messages(request: ModelRequest, dialect: ChatDialect) -> list[Json]:
     """The request's messages; results become one `tool` message per call."""
-    out: list[dict[str, object]] = []
+    out: list[Json] = []
     if request.system_prompt:
-        out.append({"role": "system", "content": request.system_prompt})
-    for message in merge_user_messages(request.messages):
-        out.extend(_wire_message(message))
-    return cast("list[ChatCompletionMessageParam]", out)
+        out.append({"role": "system", "content": whole_text(request.system_prompt)})
+    for message in repaired(request.messages):
+        out.extend(_message(message, dialect))
+    return out
 
 
-def wire_tools(tools: Sequence[ToolSpec]) -> list[ChatCompletionToolParam]:
-    """Tools in the nested form of chat completions."""
-    out = [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-        }
-        for tool in tools
-    ]
-    return cast("list[ChatCompletionToolParam]", out)
+def _tool(tool: ToolSpec) -> Json:
+    function: Json = {
+        "name": TOOL_NAMES.wire(tool.name),
+        "description": whole_text(tool.description),
+        "parameters": object_schema(tool.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _message(message: Message, dialect: ChatDialect) -> Iterator[Json]:
+    if message.tool_results:
+        for result in message.tool_results:
+            yield {
+                "role": "tool",
+                "tool_call_id": call_ids(dialect.call_id_chars).wire(result.call_id),
+                "content": whole_text(result_text(result.result)),
+            }
+    elif message.sender == "agent":
+        yield _agent_message(message, dialect)
+    elif message.content:
+        parts = [_part(part, dialect) for part in user_parts(message)]
+        yield {"role": "user", "content": parts}
+    else:
+        yield {"role": "user", "content": whole_text(message.text)}
+
+
+def _agent_message(message: Message, dialect: ChatDialect) -> Json:
+    text = agent_text(message)
+    if not message.tool_calls:
+        return {"role": "assistant", "content": text}
+    wire: Json = {
+        "role": "assistant",
+        "content": text or None,
+        "tool_calls": [_call(call, dialect) for call in message.tool_calls],
+    }
+    if dialect.reasoning_field is not None and message.reasoning_content:
+        wire[dialect.reasoning_field] = whole_text(message.reasoning_content)
+    return wire
+
+
+def _call(call: ToolCall, dialect: ChatDialect) -> Json:
+    return {
+        "id": call_ids(dialect.call_id_chars).wire(call.id),
+        "type": "function",
+        "function": {
+            "name": TOOL_NAMES.wire(call.tool_name),
+            "arguments": arguments_text(call.input_args),
+        },
+    }
+
+
+def _part(part: ContentPart, dialect: ChatDialect) -> Json:
+    source = part.source
+    if part.type == "text":
+        return {"type": "text", "text": whole_text(part.text or "")}
+    if source is not None:
+        if part.type == "image" or (part.type == "video" and dialect.reads_video):
+            return {"type": "image_url", "image_url": {"url": media_url(source)}}
+        if part.type == "document" and dialect.reads_files and source.type == "base64":
+            file: Json = {"filename": file_name(part), "file_data": media_url(source)}
+            return {"type": "file", "file": file}
+    return {"type": "text", "text": unseen(part)}
 
 
 def usage_of(usage: CompletionUsage | None) -> Usage:
-    """Token counts; zeros where the server reports none."""
+    """Token counts; zeros where the server reports none. Reasoning counts as output."""
     if usage is None:
         return Usage()
-    details = usage.prompt_tokens_details
-    cached = details.cached_tokens if details is not None else None
-    return Usage(usage.prompt_tokens, usage.completion_tokens, 0, cached or 0)
+    details = getattr(usage, "prompt_tokens_details", None)
+    return Usage(
+        _count(usage, "prompt_tokens"),
+        _count(usage, "completion_tokens"),
+        _count(details, "cache_write_tokens"),
+        _count(details, "cached_tokens"),
+    )
 
 
-def parsed_arguments(raw: str) -> object:
-    """A call's arguments as a dict, or the raw string when it is no JSON object."""
-    if not raw.strip():
-        return {}
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        return raw
-    return value if isinstance(value, dict) else raw
+def _count(counts: object, name: str) -> int:
+    """Servers leave counts out, and the SDK leaves the attribute out with them."""
+    value = getattr(counts, name, None)
+    return value if isinstance(value, int) else 0
 
 
 @dataclass(slots=True)
@@ -90,47 +216,67 @@ class _CallDraft:
 
 @dataclass(slots=True)
 class Answer:
-    """A streamed answer while it comes in."""
+    """An answer while it comes in. `names` leads back to our tools' names."""
 
+    names: WireNames
     text: str = ""
     reasoning: str = ""
     usage: Usage = field(default_factory=Usage)
     finish: str | None = None
+    refused: bool = False
     _calls: list[_CallDraft] = field(default_factory=list)
     _places: dict[int, int] = field(default_factory=dict)
 
     def feed(self, chunk: ChatCompletionChunk) -> str:
-        """Take a chunk; the text it adds. A chunk without choices carries the usage."""
-        if chunk.usage is not None:
-            self.usage = usage_of(chunk.usage)
-        if not chunk.choices:
-            return ""
-        choice = chunk.choices[0]
-        self.finish = choice.finish_reason or self.finish
-        delta = choice.delta
-        self.reasoning += _extra_text(delta)
-        for fragment in delta.tool_calls or ():
-            self._take(fragment)
-        text = (delta.content or "") + (delta.refusal or "")
-        self.text += text
-        return text
+        """Take a chunk; the text it adds. A chunk without choices carries the usage.
 
-    @property
-    def has_output(self) -> bool:
-        """Whether the model said or called anything."""
-        return bool(self.text or self._calls)
+        Raises ValueError for JSON that is no chunk.
+        """
+        with reading(chunk):
+            _ = chunk.model_extra  # a bare number or list passes the SDK as it is
+            usage = getattr(chunk, "usage", None)
+            if usage is not None:
+                self.usage = usage_of(usage)
+            # Missing or null in the usage chunk of some servers.
+            choices = getattr(chunk, "choices", None)
+            if not choices:
+                return ""
+            self.finish = getattr(choices[0], "finish_reason", None) or self.finish
+            delta = getattr(choices[0], "delta", None)
+            return "" if delta is None else self._take(delta)
+
+    def take_whole(self, completion: ChatCompletion) -> bool:
+        """Take an answer that came in one piece; False when it has no choice. Raises ValueError."""
+        with reading(completion):
+            self.usage = usage_of(completion.usage)
+            if not completion.choices:
+                return False
+            choice = completion.choices[0]
+            self.finish, message = choice.finish_reason, choice.message
+            self.refused = bool(message.refusal)
+            self.reasoning = _reasoning(message.model_extra)
+            self.text = (message.content or "") + (message.refusal or "")
+            self._calls = [
+                _CallDraft(call.id, call.function.name, _as_text(call.function.arguments))
+                for call in message.tool_calls or ()
+                if call.type == "function"
+            ]
+            return True
 
     @property
     def stop_reason(self) -> str | None:
         """In core's words; a server's own word passes."""
         if self._calls:
             return "tool_use"
+        if self.refused:
+            return "refusal"
         return None if self.finish is None else STOP_REASONS.get(self.finish, self.finish)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls, complete once the stream has ended."""
         return tuple(
-            ToolCall(call.name, parsed_arguments(call.arguments), call.id) for call in self._calls
+            ToolCall(self.names.ours(call.name), parsed_arguments(call.arguments), call.id)
+            for call in self._calls
         )
 
     def message(self) -> Message:
@@ -141,10 +287,20 @@ class Answer:
             reasoning_content=self.reasoning or None,
         )
 
-    def _take(self, fragment: ChoiceDeltaToolCall) -> None:
+    def _take(self, delta: ChoiceDelta) -> str:
+        self.reasoning += _reasoning(delta.model_extra)
+        for fragment in delta.tool_calls or ():
+            self._take_call(fragment)
+        self.refused = self.refused or bool(delta.refusal)
+        text = (delta.content or "") + (delta.refusal or "")
+        self.text += text
+        return text
+
+    def _take_call(self, fragment: ChoiceDeltaToolCall) -> None:
         """Fragments belong together by index; a second id under one index is another call."""
         # Ollama sends every call whole under index 0, some servers send no index at all.
-        index = fragment.index if fragment.index is not None else len(self._calls) - 1
+        index = getattr(fragment, "index", None)
+        index = len(self._calls) - 1 if index is None else index
         place = self._places.get(index)
         if place is None or (fragment.id and self._calls[place].id not in ("", fragment.id)):
             place = self._places[index] = len(self._calls)
@@ -153,58 +309,17 @@ class Answer:
         call.id = fragment.id or call.id
         if fragment.function is not None:
             call.name = call.name or fragment.function.name or ""
-            call.arguments += fragment.function.arguments or ""
+            call.arguments += _as_text(fragment.function.arguments)
 
 
-def _wire_message(message: Message) -> Iterator[dict[str, object]]:
-    if message.tool_results:
-        for result in message.tool_results:
-            content = result_text(result.result)
-            yield {"role": "tool", "tool_call_id": result.call_id, "content": content}
-    elif message.sender == "agent":
-        wire: dict[str, object] = {"role": "assistant", "content": message.text or None}
-        if message.tool_calls:
-            wire["tool_calls"] = [_wire_call(call) for call in message.tool_calls]
-        elif not message.text:
-            wire["content"] = ""
-        yield wire
-    else:
-        yield {"role": "user", "content": _user_content(message)}
+def _as_text(arguments: object) -> str:
+    """Fragments are text; a few servers send the whole object at once."""
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    return arguments_text(arguments)
 
 
-def _wire_call(call: ToolCall) -> dict[str, object]:
-    raw = call.input_args
-    arguments = raw if isinstance(raw, str) else json.dumps(raw, default=str)
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.tool_name, "arguments": arguments},
-    }
-
-
-def _user_content(message: Message) -> str | list[dict[str, object]]:
-    if not message.content:
-        return message.text
-    parts = [_wire_part(part) for part in message.content]
-    if message.text and not any(part.type == "text" for part in message.content):
-        parts.insert(0, {"type": "text", "text": message.text})
-    return parts
-
-
-def _wire_part(part: ContentPart) -> dict[str, object]:
-    """Images as URLs; what this wire has no place for is named, so that the model knows of it."""
-    source = part.source
-    if part.type == "image" and source is not None:
-        inline = f"data:{source.media_type};base64,{source.data}"
-        url = source.url if source.type == "url" else inline
-        return {"type": "image_url", "image_url": {"url": url}}
-    if part.type == "text":
-        return {"type": "text", "text": part.text or ""}
-    return {"type": "text", "text": f"[{part.type} {part.name or ''} cannot be shown here]"}
-
-
-def _extra_text(delta: ChoiceDelta) -> str:
-    """Reasoning text, which compatible servers send in fields of their own."""
-    extra = delta.model_extra or {}
-    found = extra.get("reasoning_content") or extra.get("reasoning")
-    return found if isinstance(found, str) else ""
+def _reasoning(extra: dict[str, object] | None) -> str:
+    found = (extra or {}).get
+    texts: Sequence[object] = [found(name) for name in REASONING_FIELDS]
+    return next((text for text in texts if isinstance(text, str) and text), "")

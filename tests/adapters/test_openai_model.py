@@ -1,27 +1,25 @@
-"""The OpenAI model against a strict local server, through the official SDK."""
+"""What chat completions alone has to show: fragments, servers with habits, reasoning, parts."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-
 import pytest
 
+from tests.adapters.openai_suite import CHAT, HELLO
 from tests.simulators.openai_chat import (
-    KEY,
-    OpenAIChatSimulator,
     Scripted,
     call_chunk,
+    completion,
+    delta,
     finish,
+    refusal_chunk,
     text_chunk,
 )
+from tests.simulators.sse import Json
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.models.openai import OpenAIConfig, OpenAIModel
-from voxglove.core.cancel import CancelToken
-from voxglove.core.errors import AbortError, ModelError
-from voxglove.core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
+from voxglove.adapters.models.openai_config import OPENAI_DIALECT, ChatDialect
+from voxglove.core.errors import ModelError, UsageError
+from voxglove.core.events import ModelResponseComplete
 from voxglove.core.messages import (
     ContentPart,
     ContentSource,
@@ -30,71 +28,71 @@ from voxglove.core.messages import (
     ToolResult,
     ToolResultData,
 )
-from voxglove.core.model import ModelEvent, ModelRequest, ModelResult, ToolSpec
+from voxglove.core.model import ModelRequest, ToolSpec
 from voxglove.core.usage import Usage
 
-pytestmark = pytest.mark.real_loop
-
-USAGE: dict[str, object] = {
-    "prompt_tokens": 20,
-    "completion_tokens": 9,
-    "total_tokens": 29,
-    "prompt_tokens_details": {"cached_tokens": 5},
-}
-HELLO = ModelRequest(messages=(Message(sender="user", text="hello"),), system_prompt="Be kind.")
+real_loop = pytest.mark.real_loop
 
 
-@dataclass
-class Asked:
-    """A model on a simulator, and what it reported."""
-
-    server: OpenAIChatSimulator
-    model: OpenAIModel
-    token: CancelToken = field(default_factory=CancelToken)
-    events: list[ModelEvent] = field(default_factory=list)
-
-    async def ask(self, request: ModelRequest = HELLO) -> ModelResult:
-        return await self.model.prompt(request, self.events.append, self.token)
-
-    def deltas(self) -> list[str]:
-        return [event.text for event in self.events if isinstance(event, TextDelta)]
+def sent(body: Json) -> list[Json]:
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    return messages
 
 
-@asynccontextmanager
-async def asked(
-    *script: Scripted, key: str = KEY, stream: bool = True, timeout_s: float = 5
-) -> AsyncIterator[Asked]:
-    async with OpenAIChatSimulator(*script).running() as server:
-        config = OpenAIConfig(
-            model="m", base_url=server.base_url, stream=stream, timeout_s=timeout_s
+@real_loop
+async def test_the_request_is_as_the_wire_wants_it() -> None:
+    spec = ToolSpec("lookup", "Looks up.", {"type": "object", "properties": {}})
+    async with CHAT.asked(CHAT.said("Hi")) as call:
+        await call.ask(
+            ModelRequest(messages=HELLO.messages, system_prompt="Be kind.", tools=(spec,))
         )
-        model = OpenAIModel(config, Secret(key))
-        try:
-            yield Asked(server, model)
-        finally:
-            await model.aclose()
+    assert call.body == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "hello"},
+        ],
+        "tools": [
+            {
+                "type": "function",
+                "function": {
+                    "name": "lookup",
+                    "description": "Looks up.",
+                    "parameters": {"type": "object", "properties": {}},
+                },
+            }
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
 
 
-def said(*words: str, usage: dict[str, object] | None = None) -> Scripted:
-    return Scripted(choices=[*map(text_chunk, words), finish("stop")], usage=usage)
+@real_loop
+async def test_results_are_one_message_each_behind_their_calls() -> None:
+    calls = (ToolCall("look", {"q": 1}, "c1"), ToolCall("book", {}, "c2"))
+    results = (
+        ToolResult("look", "c1", ToolResultData("success", {"free": 3})),
+        ToolResult("book", "c2", ToolResultData("aborted", message="hang-up")),
+    )
+    history = (
+        *HELLO.messages,
+        Message(sender="agent", tool_calls=calls),
+        Message(sender="user", tool_results=results, is_tool_results=True),
+        Message(sender="agent", text="Three are."),
+        Message(sender="user", text="thanks"),
+    )
+    async with CHAT.asked(CHAT.said("Welcome.")) as call:
+        await call.ask(ModelRequest(messages=history))
+    messages = sent(call.body)
+    roles = [message["role"] for message in messages]
+    assert roles == ["user", "assistant", "tool", "tool", "assistant", "user"]
+    assert messages[1]["content"] is None
+    assert [m["content"] for m in messages[2:4]] == ['{"free":3}', "Aborted: hang-up"]
 
 
-async def test_text_streams_and_usage_is_counted() -> None:
-    async with asked(said("Hel", "lo", " there ☺", usage=USAGE)) as call:
-        result = await call.ask()
-    assert call.deltas() == ["Hel", "lo", " there ☺"]
-    assert result.messages[0].text == "Hello there ☺"
-    assert result.usage == Usage(20, 9, 0, 5)
-    assert result.stop_reason == "end_turn"
-    assert isinstance(call.events[-1], ModelResponseComplete)
-    assert call.server.bodies[0]["messages"] == [
-        {"role": "system", "content": "Be kind."},
-        {"role": "user", "content": "hello"},
-    ]
-    assert "tools" not in call.server.bodies[0] and "temperature" not in call.server.bodies[0]
-
-
-async def test_tool_calls_are_put_together_from_fragments() -> None:
+@real_loop
+async def test_calls_are_put_together_from_mixed_fragments() -> None:
     script = Scripted(
         choices=[
             call_chunk(0, "call_1", "lookup", ""),
@@ -104,18 +102,13 @@ async def test_tool_calls_are_put_together_from_fragments() -> None:
             finish("tool_calls"),
         ]
     )
-    spec = ToolSpec("lookup", "Looks up.", {"type": "object", "properties": {}})
-    async with asked(script) as call:
-        result = await call.ask(ModelRequest(messages=HELLO.messages, tools=(spec,)))
+    async with CHAT.asked(script) as call:
+        result = await call.ask()
     expected = (ToolCall("lookup", {"id": 7}, "call_1"), ToolCall("now", {}, "call_2"))
     assert result.messages[0].tool_calls == expected
-    assert result.stop_reason == "tool_use"
-    used = [event for event in call.events if isinstance(event, ToolUse)]
-    assert [(use.id, use.input) for use in used] == [("call_1", {"id": 7}), ("call_2", {})]
-    tools = call.server.bodies[0]["tools"]
-    assert isinstance(tools, list) and tools[0]["function"]["name"] == "lookup"
 
 
+@real_loop
 @pytest.mark.parametrize("index", [0, None])
 async def test_whole_calls_without_an_index_of_their_own_stay_apart(index: int | None) -> None:
     script = Scripted(
@@ -125,157 +118,183 @@ async def test_whole_calls_without_an_index_of_their_own_stay_apart(index: int |
             finish("stop"),
         ]
     )
-    async with asked(script) as call:
+    async with CHAT.asked(script) as call:
         result = await call.ask()
     assert [c.tool_name for c in result.messages[0].tool_calls] == ["one", "two"]
     assert result.stop_reason == "tool_use"
 
 
-async def test_arguments_that_are_no_json_reach_the_executor_as_they_are() -> None:
-    script = Scripted(choices=[call_chunk(0, "a", "one", "{oops"), finish("tool_calls")])
-    async with asked(script) as call:
+@real_loop
+async def test_servers_with_habits_are_understood() -> None:
+    as_object = delta(
+        {"tool_calls": [{"id": "a", "function": {"name": "one", "arguments": {"x": 1}}}]}
+    )
+    habits = Scripted(
+        choices=[{"index": 0, "delta": {}}, {"index": 0}, as_object, finish("done")],
+        raw='data: {"choices": null, "usage": {"total_tokens": 7, "prompt_tokens": 4}}\n\n',
+    )
+    async with CHAT.asked(habits) as call:
         result = await call.ask()
-    assert result.messages[0].tool_calls[0].input_args == "{oops"
+    assert result.messages[0].tool_calls == (ToolCall("one", {"x": 1}, "a"),)
+    assert result.usage == Usage(4, 0)
 
 
-async def test_history_is_valid_on_the_wire() -> None:
-    calls = (ToolCall("look", {"q": 1}, "c1"), ToolCall("book", {}, "c2"))
-    results = (
-        ToolResult("look", "c1", ToolResultData("success", {"free": 3}, render_data="secret")),
-        ToolResult("book", "c2", ToolResultData("aborted", message="hang-up")),
-    )
-    image = ContentPart("image", source=ContentSource("base64", "image/png", data="QUJD"))
-    history = (
-        Message(sender="user", text="is a table free?"),
-        Message(sender="user", text="hello?", content=(image,)),
-        Message(sender="agent", text="", tool_calls=calls),
-        Message(sender="user", tool_results=results, is_tool_results=True),
-        Message(sender="agent", text="Three are."),
-        Message(sender="user", text="thanks"),
-    )
-    async with asked(said("Welcome.")) as call:
-        await call.ask(ModelRequest(messages=history))
-    sent = call.server.bodies[0]["messages"]
-    assert isinstance(sent, list)
-    assert [m["role"] for m in sent] == ["user", "assistant", "tool", "tool", "assistant", "user"]
-    assert [m["content"] for m in sent[2:4]] == ['{"free":3}', "Aborted: hang-up"]
-    assert sent[0]["content"][-1]["image_url"]["url"] == "data:image/png;base64,QUJD"
-    assert "secret" not in str(sent)
-
-
-async def test_a_model_may_answer_whole() -> None:
-    whole: dict[str, object] = {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": "stop",
-                "message": {"role": "assistant", "content": "Hi."},
-            }
+@real_loop
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_reasoning_is_kept_and_handed_back_on_tool_turns_only(
+    field: str, stream: bool
+) -> None:
+    whole_call: Json = {"id": "c1", "type": "function"}
+    whole_call |= {"function": {"name": "now", "arguments": "{}"}}
+    thought = Scripted(
+        choices=[
+            delta({field: "Let me "}),
+            delta({field: "think."}),
+            call_chunk(0, "c1", "now", "{}"),
+            finish("tool_calls"),
         ],
-        "usage": USAGE,
+        whole=None
+        if stream
+        else completion({field: "Let me think.", "content": None, "tool_calls": [whole_call]}),
+    )
+    dialect = ChatDialect(reasoning_field="reasoning")
+    async with CHAT.asked(
+        thought,
+        CHAT.said("Noon.", whole=not stream),
+        compatible=True,
+        stream=stream,
+        dialect=dialect,
+    ) as call:
+        made = (await call.ask()).messages[0]
+        assert made.reasoning_content == "Let me think." and made.text == ""
+        answered = Message(
+            sender="user",
+            tool_results=(ToolResult("now", "c1", ToolResultData("success", "12")),),
+        )
+        said = Message(sender="agent", text="Before.", reasoning_content="Old thoughts.")
+        await call.ask(
+            ModelRequest(messages=(*HELLO.messages, said, *HELLO.messages, made, answered))
+        )
+    assert [m.get("reasoning") for m in sent(call.body)] == [
+        None,
+        None,
+        None,
+        "Let me think.",
+        None,
+    ]
+    assert call.deltas() in ([], ["Noon."]), "reasoning is never spoken"
+
+
+@real_loop
+async def test_openai_itself_is_never_sent_reasoning() -> None:
+    made = Message(sender="agent", tool_calls=(ToolCall("now", {}, "c1"),), reasoning_content="Hm.")
+    async with CHAT.asked(CHAT.said("x")) as call:
+        await call.ask(ModelRequest(messages=(*HELLO.messages, made)))
+    assert "Hm." not in str(call.body)
+
+
+@real_loop
+async def test_compatible_servers_get_films_and_notes_and_their_own_bound() -> None:
+    parts = (
+        ContentPart("video", source=ContentSource("base64", "video/mp4", data="QUJD")),
+        ContentPart(
+            "document", source=ContentSource("base64", "text/plain", data="QUJD"), name="a"
+        ),
+    )
+    async with CHAT.asked(CHAT.said("x"), compatible=True, max_tokens=70, cache=True) as call:
+        await call.ask(ModelRequest(messages=(Message(sender="user", text="see", content=parts),)))
+    assert sent(call.body)[0]["content"] == [
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "data:video/mp4;base64,QUJD"}},
+        {"type": "text", "text": "[document a cannot be shown here]"},
+    ]
+    assert call.body["max_tokens"] == 70 and "prompt_cache_key" not in call.body
+
+
+@real_loop
+async def test_a_refusal_is_said_and_marked() -> None:
+    streamed = Scripted(choices=[refusal_chunk("I can"), refusal_chunk("not."), finish("stop")])
+    whole = Scripted(whole=completion({"content": None, "refusal": "I cannot."}))
+    for stream, script in ((True, streamed), (False, whole)):
+        async with CHAT.asked(script, stream=stream) as call:
+            result = await call.ask()
+        assert (result.messages[0].text, result.stop_reason) == ("I cannot.", "refusal")
+
+
+@real_loop
+async def test_why_an_answer_ended_is_in_cores_words() -> None:
+    reasons = {
+        "stop": "end_turn",
+        "length": "max_tokens",
+        "content_filter": "refusal",
+        "eos": "eos",
     }
-    async with asked(Scripted(whole=whole), stream=False) as call:
-        result = await call.ask()
-    assert result.messages[0].text == "Hi." and result.usage.tokens_in == 20
-    assert [type(event) for event in call.events] == [ModelResponse]
+    scripts = [Scripted(choices=[text_chunk("Hm"), finish(reason)]) for reason in reasons]
+    async with CHAT.asked(*scripts) as call:
+        stops = [(await call.ask()).stop_reason for _ in scripts]
+    assert stops == list(reasons.values())
+
+
+@real_loop
+async def test_an_answer_that_was_ended_before_it_began_is_an_error() -> None:
+    scripts = [Scripted(choices=[finish(reason)]) for reason in ("length", "content_filter")]
+    async with CHAT.asked(*scripts, Scripted(choices=[finish("stop")])) as call:
+        with pytest.raises(ModelError, match="max_tokens") as short:
+            await call.ask()
+        with pytest.raises(ModelError, match="filter") as filtered:
+            await call.ask()
+        silent = await call.ask()
+    assert (short.value.code, filtered.value.code) == ("ERR_MODEL_EMPTY", "ERR_MODEL_REFUSED")
+    assert silent.messages[0].text == "", "a model may choose to say nothing"
+    assert not [event for event in call.events[:-1] if isinstance(event, ModelResponseComplete)]
+
+
+@real_loop
+async def test_no_choice_is_an_error() -> None:
+    none = completion({"content": "x"}) | {"choices": []}
+    async with CHAT.asked(Scripted(whole=none), stream=False) as call:
+        with pytest.raises(ModelError) as caught:
+            await call.ask()
+    assert caught.value.code == "ERR_MODEL_EMPTY"
+
+
+@real_loop
+async def test_a_gateways_error_in_numbers_is_understood() -> None:
+    broken = Scripted(stream_error={"code": 502, "message": "upstream"})
+    spoken = Scripted(stream_error="out of memory")
+    async with CHAT.asked(broken, spoken) as call:
+        with pytest.raises(ModelError) as numbered:
+            await call.ask()
+        with pytest.raises(ModelError) as worded:
+            await call.ask()
+    assert (numbered.value.code, numbered.value.retryable) == ("ERR_MODEL_SERVER", True)
+    assert (worded.value.code, worded.value.retryable) == ("ERR_MODEL_SERVER", False)
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "code", "retryable"),
+    ("wrong", "field"),
     [
-        (400, {"message": "no"}, "ERR_MODEL_REFUSED", False),
-        (404, {"message": "no such model"}, "ERR_MODEL_REFUSED", False),
-        (403, {"message": "no"}, "ERR_MODEL_AUTH", False),
-        (429, {"message": "slow"}, "ERR_MODEL_RATE_LIMIT", True),
-        (429, {"message": "pay", "code": "insufficient_quota"}, "ERR_MODEL_RATE_LIMIT", False),
-        (500, {"message": "oops"}, "ERR_MODEL_SERVER", True),
-        (503, {"message": "busy"}, "ERR_MODEL_SERVER", True),
+        ({"model": " "}, "model"),
+        ({"timeout_s": 0}, "timeout_s"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"cache": "2h"}, "cache"),
+        ({"reasoning_effort": "huge"}, "reasoning_effort"),
     ],
 )
-async def test_refusals_say_whether_to_try_again(
-    status: int, error: dict[str, object], code: str, retryable: bool
+def test_a_wrong_setting_is_named(wrong: dict[str, object], field: str) -> None:
+    with pytest.raises(UsageError, match=rf"OpenAIConfig\.{field}"):
+        OpenAIConfig(**({"model": "m"} | wrong))  # type: ignore[arg-type]
+
+
+async def test_nothing_is_taken_from_the_process_environment(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with asked(Scripted(status=status, error=error)) as call:
-        with pytest.raises(ModelError) as caught:
-            await call.ask()
-    assert (caught.value.code, caught.value.retryable) == (code, retryable)
-    assert caught.value.__cause__ is not None
-    assert len(call.server.bodies) == 1, "the SDK retried by itself"
-
-
-async def test_a_wrong_key_is_refused_and_not_shown() -> None:
-    async with asked(said("x"), key="sk-wrong-key-0123456789") as call:
-        with pytest.raises(ModelError) as caught:
-            await call.ask()
-    assert caught.value.code == "ERR_MODEL_AUTH" and not caught.value.retryable
-    assert "sk-wrong-key" not in f"{caught.value}{call.model!r}"
-
-
-async def test_an_error_inside_the_stream_is_an_error() -> None:
-    broken = Scripted(
-        choices=[text_chunk("Hal")], stream_error={"message": "boom", "type": "server_error"}
-    )
-    async with asked(broken) as call:
-        with pytest.raises(ModelError) as caught:
-            await call.ask()
-    assert call.deltas() == ["Hal"]
-    assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_SERVER", True)
-
-
-async def test_a_stream_that_ends_early_is_no_answer() -> None:
-    cut = Scripted(choices=[text_chunk("Hal")], breaks_off=True)
-    ended = Scripted(choices=[text_chunk("Hal")])
-    async with asked(cut, ended) as call:
-        for _ in range(2):
-            with pytest.raises(ModelError) as caught:
-                await call.ask()
-            assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_CONNECTION", True)
-
-
-async def test_garbage_in_the_stream_is_named() -> None:
-    async with asked(Scripted(raw="data: {oops\n\n")) as call:
-        with pytest.raises(ModelError) as caught:
-            await call.ask()
-    assert caught.value.code == "ERR_MODEL_PROTOCOL"
-
-
-async def test_a_silent_server_is_given_up() -> None:
-    async with asked(Scripted(choices=[text_chunk("Hm")], hangs=True), timeout_s=0.2) as call:
-        with pytest.raises(ModelError) as caught:
-            await call.ask()
-    assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_STALLED", True)
-
-
-async def test_nobody_listening_can_be_tried_again() -> None:
-    model = OpenAIModel(OpenAIConfig(model="m", base_url="http://127.0.0.1:9/v1"), Secret("x"))
-    with pytest.raises(ModelError) as caught:
-        await model.prompt(HELLO, lambda event: None, CancelToken())
+    for name in ("BASE_URL", "ORG_ID", "PROJECT_ID", "API_KEY"):
+        monkeypatch.setenv(f"OPENAI_{name}", "http://elsewhere.invalid/v1")
+    model = OpenAIModel(OpenAIConfig(model="m"), Secret("sk-own"))
+    sdk = model._client.sdk
+    assert str(sdk.base_url) == "https://api.openai.com/v1/" and sdk.api_key == "sk-own"
+    assert sdk.organization is None and sdk.project is None and sdk.max_retries == 0
+    assert model.name == "openai:m" and OPENAI_DIALECT.reasoning_field is None
     await model.aclose()
-    assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_CONNECTION", True)
-
-
-@pytest.mark.parametrize("by_token", [True, False])
-async def test_stopping_closes_the_http_stream(by_token: bool) -> None:
-    async with asked(Scripted(choices=[text_chunk("One")], hangs=True)) as call:
-        loop = asyncio.get_running_loop()
-
-        async def ask_in_vain() -> None:
-            with pytest.raises(AbortError if by_token else asyncio.CancelledError):
-                await call.ask()
-
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-            task = group.create_task(ask_in_vain())
-            while not call.deltas():  # noqa: ASYNC110 - the model reports by callback
-                await asyncio.sleep(0.01)
-            started = loop.time()
-            if by_token:
-                call.token.abort("barge-in")
-            else:
-                task.cancel()
-        assert loop.time() - started < 0.5
-        async with asyncio.timeout(2):
-            await call.server.closed.wait()

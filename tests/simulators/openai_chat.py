@@ -1,26 +1,46 @@
 """A strict chat completions server: answers from a script, refuses what OpenAI would refuse.
 
-Driven by the official SDK through `OpenAIModel`. It checks what a real server checks and a sloppy
-one does not: the key, known roles, results directly behind their calls, unique call ids.
+It checks what a real server checks and a sloppy one does not: the key, unknown fields, roles,
+names, sizes, results directly behind their calls. `compatible` makes it one of the servers that
+take a bit more (reasoning handed back, videos, `max_tokens`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from . import openai_schema as schema
+from .sse import Ending, Json, Reply, SseServer, error_reply, sse
+
 KEY = "sk-simulated-0123456789abcdef"
 
-Json = dict[str, object]
+BODY = {
+    "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
+    "max_completion_tokens", "temperature", "reasoning_effort", "prompt_cache_key",
+    "prompt_cache_retention", "store",
+}  # fmt: skip
+MESSAGE = {
+    "system": {"role", "content"},
+    "developer": {"role", "content"},
+    "user": {"role", "content"},
+    "assistant": {"role", "content", "tool_calls", "refusal"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+VIDEOS = {"video/mp4", "video/webm"}
+MAX_CALL_ID = 40
+COMPATIBLE_BODY = {"max_tokens", "reasoning_split"}
+COMPATIBLE_MESSAGE = {"reasoning_content", "reasoning"}
 
 
 def text_chunk(text: str) -> Json:
-    return {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    return delta({"content": text})
+
+
+def refusal_chunk(text: str) -> Json:
+    return delta({"refusal": text})
 
 
 def call_chunk(index: int | None, id: str = "", name: str = "", arguments: str = "") -> Json:
@@ -32,123 +52,75 @@ def call_chunk(index: int | None, id: str = "", name: str = "", arguments: str =
         fragment |= {"id": id, "type": "function"}
     if index is not None:
         fragment["index"] = index
-    return {"index": 0, "delta": {"tool_calls": [fragment]}, "finish_reason": None}
+    return delta({"tool_calls": [fragment]})
+
+
+def delta(fields: Json) -> Json:
+    return {"index": 0, "delta": fields, "finish_reason": None}
 
 
 def finish(reason: str) -> Json:
     return {"index": 0, "delta": {}, "finish_reason": reason}
 
 
+def completion(message: Json, reason: str = "stop", usage: Json | None = None) -> Json:
+    """A whole answer of one choice."""
+    choice = {"index": 0, "finish_reason": reason, "message": {"role": "assistant", **message}}
+    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
+    return {**head, "choices": [choice], **({"usage": usage} if usage else {})}
+
+
+def whole_call(id: str, name: str, arguments: str) -> Json:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scripted:
-    """One answer: an error status, or chunks and how the stream ends."""
+    """One answer: an error status, a whole body, or chunks and how the stream ends."""
 
     choices: Sequence[Json] = ()
     usage: Json | None = None
     status: int = 200
     error: Json = field(default_factory=dict)
-    stream_error: Json | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream_error: object = None
     raw: str = ""
-    breaks_off: bool = False
-    hangs: bool = False
+    done: bool = True
+    ends: Ending = "clean"
+    silent: bool = False
+    write_bytes: int = 0
+    keepalives: bool = True
     whole: Json | None = None
+    body: bytes | None = None
+
+    def chunks(self) -> list[Json]:
+        """What is sent that must be a chunk of the wire."""
+        chunks = [chunk([choice]) for choice in self.choices]
+        return [*chunks, chunk([]) | {"usage": self.usage}] if self.usage else chunks
+
+    def reply(self) -> Reply:
+        if self.status != 200:
+            return error_reply(self.status, self.error, self.headers)
+        frames = [sse(one) for one in self.chunks()]
+        if self.raw:
+            frames.append(self.raw.encode())
+        if self.stream_error is not None:
+            frames.append(sse({"error": self.stream_error}))
+        if self.done and self.ends == "clean":
+            frames.append(b"data: [DONE]\n\n")
+        return Reply(
+            frames=frames,
+            whole=self.whole,
+            body=self.body,
+            headers=self.headers,
+            ends=self.ends,
+            silent=self.silent,
+            write_bytes=self.write_bytes,
+            keepalives=self.keepalives,
+        )
 
 
-class OpenAIChatSimulator:
-    """Serves `script` in order. `bodies` are the requests it took, `closed` is set when a client
-    leaves a hanging stream."""
-
-    def __init__(self, *script: Scripted) -> None:
-        self._script = list(script)
-        self.bodies: list[Json] = []
-        self.closed = asyncio.Event()
-        self.base_url = ""
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[OpenAIChatSimulator]:
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._answer)
-        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.2)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            host, port = runner.addresses[0][:2]
-            self.base_url = f"http://{host}:{port}/v1"
-            yield self
-        finally:
-            await runner.cleanup()
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Authorization") != f"Bearer {KEY}":
-            return _error(401, {"message": "Incorrect API key provided", "type": "auth"})
-        body = await request.json()
-        self.bodies.append(body)
-        wrong = problem(body)
-        if wrong:
-            return _error(400, {"message": wrong, "type": "invalid_request_error"})
-        if not self._script:
-            return _error(400, {"message": "the script is over", "type": "simulator"})
-        step = self._script.pop(0)
-        if step.status != 200:
-            return _error(step.status, step.error)
-        if step.whole is not None:
-            return web.json_response(step.whole)
-        return await self._stream(request, step)
-
-    async def _stream(self, request: web.Request, step: Scripted) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(b": keepalive\n\n")
-        for choice in step.choices:
-            await response.write(_sse(_chunk([choice])))
-        if step.hangs:
-            try:
-                await asyncio.sleep(3_600)
-            finally:
-                self.closed.set()
-        if step.raw:
-            await response.write(step.raw.encode())
-        if step.stream_error is not None:
-            await response.write(_sse({"error": step.stream_error}))
-        if step.breaks_off:
-            assert request.transport is not None
-            request.transport.close()
-            return response
-        if step.usage is not None:
-            await response.write(_sse(_chunk([]) | {"usage": step.usage}))
-        await response.write(b"data: [DONE]\n\n")
-        await response.write_eof()
-        return response
-
-
-def problem(body: Json) -> str:
-    """What a real server would complain about; empty when the request is valid."""
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages or not body.get("model"):
-        return "model and messages are required"
-    open_calls: list[str] = []
-    for place, message in enumerate(messages):
-        role = message.get("role")
-        if role not in {"system", "developer", "user", "assistant", "tool"}:
-            return f"messages[{place}].role {role!r} is unknown"
-        if role == "tool":
-            if message["tool_call_id"] not in open_calls:
-                return f"messages[{place}] answers no open tool call"
-            open_calls.remove(message["tool_call_id"])
-        elif open_calls:
-            return f"tool calls {open_calls} have no result"
-        for call in message.get("tool_calls") or ():
-            json.loads(call["function"]["arguments"])
-            open_calls.append(call["id"])
-        if message.get("content") is None and not message.get("tool_calls"):
-            return f"messages[{place}].content is null"
-    if body.get("stream") and body.get("stream_options") != {"include_usage": True}:
-        return "stream_options.include_usage is missing"
-    return f"tool calls {open_calls} have no result" if open_calls else ""
-
-
-def _chunk(choices: list[Json]) -> Json:
+def chunk(choices: list[Json]) -> Json:
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
@@ -159,9 +131,145 @@ def _chunk(choices: list[Json]) -> Json:
     }
 
 
-def _sse(value: Json) -> bytes:
-    return f"data: {json.dumps(value)}\n\n".encode()
+class OpenAIChatSimulator(SseServer):
+    """Serves `script` in order; see SseServer for what it keeps."""
+
+    prefix = "/v1"
+    path = "/chat/completions"
+
+    def __init__(self, *script: Scripted, compatible: bool = False, key: str = KEY) -> None:
+        super().__init__()
+        self._script = list(script)
+        self._compatible = compatible
+        self._key = key
+
+    def refuse_key(self, request: web.Request) -> Reply | None:
+        if request.headers.get("Authorization") == f"Bearer {self._key}":
+            return None
+        return error_reply(401, {"message": "Incorrect API key provided", "type": "auth"})
+
+    async def answer(self, request: web.Request, body: Json) -> Reply:
+        wrong = problem(body, compatible=self._compatible)
+        if wrong:
+            self.refused.append(wrong)
+            return error_reply(400, {"message": wrong, "type": "invalid_request_error"})
+        if not self._script:
+            return error_reply(400, {"message": "the script is over", "type": "simulator"})
+        return self._script.pop(0).reply()
 
 
-def _error(status: int, error: Json) -> web.Response:
-    return web.json_response({"error": error}, status=status)
+def problem(body: Json, *, compatible: bool = False) -> str:
+    """What a real server would complain about; empty when the request is valid."""
+    return next(_problems(body, compatible), "")
+
+
+def _problems(body: Json, compatible: bool) -> Iterator[str]:
+    yield from schema.unknown("body", body, BODY | (COMPATIBLE_BODY if compatible else set()))
+    yield from schema.plain_values(body)
+    yield from schema.count(body, "max_completion_tokens", 1)
+    yield from schema.count(body, "max_tokens", 1)
+    if body.get("reasoning_effort") not in (None, *schema.EFFORTS):
+        yield "reasoning_effort is unknown"
+    if body.get("stream") and body.get("stream_options") != {"include_usage": True}:
+        yield "stream_options.include_usage is missing"
+    if "stream_options" in body and not body.get("stream"):
+        yield "stream_options is only allowed when stream is enabled"
+    yield from _tools(body.get("tools"))
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        yield "messages is empty"
+        return
+    for place, message in enumerate(messages):
+        yield from _message(f"messages[{place}]", message, compatible)
+    yield from _order(messages)
+
+
+def _tools(tools: object) -> Iterator[str]:
+    if tools is None:
+        return
+    if not isinstance(tools, list) or not tools:
+        yield "tools is an empty list"
+        return
+    for place, tool in enumerate(tools):
+        yield from schema.unknown(f"tools[{place}]", tool, {"type", "function"})
+        known = {"name", "description", "parameters", "strict"}
+        yield from schema.unknown(f"tools[{place}].function", tool.get("function"), known)
+        yield from schema.function(f"tools[{place}].function", tool["function"])
+    yield from schema.tool_names([tool["function"]["name"] for tool in tools])
+
+
+def _message(where: str, message: Json, compatible: bool) -> Iterator[str]:
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or role not in MESSAGE:
+        yield f"{where}.role {role!r} is unknown"
+        return
+    more = COMPATIBLE_MESSAGE if compatible and role == "assistant" else set()
+    yield from schema.unknown(where, message, MESSAGE[role] | more)
+    calls = message.get("tool_calls")
+    if content is None and (role != "assistant" or not calls):
+        yield f"{where}.content is null"
+    if isinstance(content, list):
+        if role != "user" or not content:
+            yield f"{where}.content: no parts here"
+        for part in content:
+            yield from _part(f"{where}.content", part, compatible)
+    elif content is not None and not isinstance(content, str):
+        yield f"{where}.content is neither text nor parts"
+    if calls is not None:
+        yield from _calls(where, calls)
+
+
+def _part(where: str, part: Json, compatible: bool) -> Iterator[str]:
+    match part:
+        case {"type": "text", "text": str()}:
+            yield from schema.unknown(where, part, {"type", "text"})
+        case {"type": "image_url", "image_url": {"url": url}}:
+            yield from schema.unknown(where, part, {"type", "image_url"})
+            kinds = schema.IMAGES | (VIDEOS if compatible else set())
+            yield from schema.media(where, url, kinds)
+        case {"type": "file", "file": {"filename": str(), "file_data": data}}:
+            if compatible:
+                yield f"{where}: files are not supported"
+            yield from schema.unknown(where, part, {"type", "file"})
+            yield from schema.media(where, data, None)
+        case _:
+            yield f"{where}: part {part.get('type')!r} is unknown or broken"
+
+
+def _calls(where: str, calls: object) -> Iterator[str]:
+    if not isinstance(calls, list) or not calls:
+        yield f"{where}.tool_calls is empty"
+        return
+    for call in calls:
+        yield from schema.unknown(where, call, {"id", "type", "function"})
+        if call.get("type") != "function":
+            yield f"{where}: a call's type is function"
+        if not isinstance(call.get("id"), str) or not 0 < len(call["id"]) <= MAX_CALL_ID:
+            yield f"{where}: call id {call.get('id')!r} has not 1 to {MAX_CALL_ID} characters"
+        yield from schema.unknown(where, call.get("function"), {"name", "arguments"})
+        name = call["function"].get("name")
+        if not isinstance(name, str) or not schema.NAME.fullmatch(name):
+            yield f"{where}: call name {name!r} does not match"
+        yield from schema.arguments(where, call["function"].get("arguments"))
+
+
+def _order(messages: list[Json]) -> Iterator[str]:
+    """Results stand directly behind their calls, one each; a system message only in front."""
+    open_calls: list[object] = []
+    for place, message in enumerate(messages):
+        role = message["role"]
+        if role == "tool":
+            if message.get("tool_call_id") not in open_calls:
+                yield f"messages[{place}] answers no open tool call"
+                return
+            open_calls.remove(message["tool_call_id"])
+        elif open_calls:
+            yield f"tool calls {open_calls} have no result"
+        if role in ("system", "developer") and place:
+            yield f"messages[{place}]: system messages stand first"
+        calls = message.get("tool_calls")
+        open_calls += [call["id"] for call in calls] if isinstance(calls, list) else []
+        if len(set(open_calls)) < len(open_calls):
+            yield f"messages[{place}] has one call id twice"
+    if open_calls:
+        yield f"tool calls {open_calls} have no result"

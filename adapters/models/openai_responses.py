@@ -1,0 +1,112 @@
+"""Text models over OpenAI's Responses API, stateless: history is ours, the provider keeps nothing.
+
+Better than chat completions for reasoning models, which keep their train of thought between tool
+calls here. Owned by whoever built the agent; `aclose` frees the connections. One request is one
+HTTP stream: an abort or a cancellation closes it. It never retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...core.cancel import CancelToken
+from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
+from ...core.model import ModelRequest, ModelResult, Notify
+from ..credentials import Secret
+from . import failures
+from .openai_client import NO_KEY, OpenAIClient
+from .openai_config import OpenAIConfig
+from .openai_media import check_not_wasted
+from .openai_responses_wire import ResponseAnswer, streamed_body, whole_body
+from .openai_wire import shown_names
+
+if TYPE_CHECKING:
+    from openai import AsyncStream
+    from openai.types.responses import ResponseStreamEvent
+
+__all__ = ["OpenAIConfig", "OpenAIResponsesModel"]
+
+CLOSE_S = 0.1
+"""How long the end of the body may follow the end of the answer, so that the connection is kept."""
+
+
+class OpenAIResponsesModel:
+    """A Model. Raises ModelError at construction when the SDK is not installed."""
+
+    def __init__(self, config: OpenAIConfig, api_key: Secret = NO_KEY) -> None:
+        self._config = config
+        self._client = OpenAIClient(config, api_key)
+        self._system_prompt = ""
+
+    @property
+    def name(self) -> str:
+        return self._client.name
+
+    def set_system_prompt(self, prompt: str) -> None:
+        """Kept for requests that carry none."""
+        self._system_prompt = prompt
+
+    async def prompt(
+        self, request: ModelRequest, notify: Notify, token: CancelToken
+    ) -> ModelResult:
+        """One answer. The HTTP stream is closed on every way out."""
+        request = replace(request, system_prompt=request.system_prompt or self._system_prompt)
+        async with self._client.request(token, request.limits.timeout_s):
+            if self._config.stream:
+                return await self._stream(request, notify)
+            return await self._whole(request, notify)
+
+    async def aclose(self) -> None:
+        """Close idle connections."""
+        await self._client.aclose()
+
+    async def _stream(self, request: ModelRequest, notify: Notify) -> ModelResult:
+        answer = ResponseAnswer(self.name, self._config.model, shown_names(request))
+        stream = await self._client.sdk.responses.create(
+            **streamed_body(self._config, request), extra_body=dict(self._config.extra) or None
+        )
+        async with stream:
+            async for event in stream:
+                text = answer.feed(event)
+                if text:
+                    notify(TextDelta(text=text))
+                if answer.ended is not None:
+                    await _drain(stream)
+                    break
+        if answer.ended is None:
+            raise failures.broken(f"{self.name} broke off its answer")
+        for call in answer.calls:
+            notify(ToolUse(id=call.id, name=call.tool_name, input=call.input_args))
+        return self._result(answer, notify, ModelResponseComplete)
+
+    async def _whole(self, request: ModelRequest, notify: Notify) -> ModelResult:
+        answer = ResponseAnswer(self.name, self._config.model, shown_names(request))
+        answer.take_whole(
+            await self._client.sdk.responses.create(
+                **whole_body(self._config, request), extra_body=dict(self._config.extra) or None
+            )
+        )
+        return self._result(answer, notify, ModelResponse)
+
+    def _result(
+        self,
+        answer: ResponseAnswer,
+        notify: Notify,
+        event: type[ModelResponse] | type[ModelResponseComplete],
+    ) -> ModelResult:
+        message, stop, usage = answer.message(), answer.stop_reason, answer.usage
+        check_not_wasted(self.name, message.text, message.tool_calls, stop)
+        calls = message.tool_calls
+        notify(event(text=message.text, tool_calls=calls, stop_reason=stop, usage=usage))
+        return ModelResult(messages=(message,), usage=usage, stop_reason=stop)
+
+
+async def _drain(stream: AsyncStream[ResponseStreamEvent]) -> None:
+    """Let the body end by itself, if it does so at once; else closing gives up the connection."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            async for _ in stream:
+                pass

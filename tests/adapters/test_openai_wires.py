@@ -1,0 +1,373 @@
+"""What both of OpenAI's wires must do, against strict simulators, through the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.adapters.openai_suite import CHAT, HELLO, RESPONSES, WIRES, Wire
+from voxglove.core.errors import AbortError, ModelError
+from voxglove.core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
+from voxglove.core.messages import (
+    ContentPart,
+    ContentSource,
+    Message,
+    ToolCall,
+    ToolResult,
+    ToolResultData,
+)
+from voxglove.core.model import ModelLimits, ModelRequest, ToolSpec
+from voxglove.core.usage import Usage
+
+pytestmark = [
+    pytest.mark.real_loop,
+    pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name),
+]
+
+LOOKUP = ToolSpec("lookup", "Looks up.", {"type": "object", "properties": {}})
+PNG = ContentPart("image", source=ContentSource("base64", "image/png", data="QUJD"))
+PDF = ContentPart(
+    "document", source=ContentSource("base64", "application/pdf", data="QUJD"), name="menu.pdf"
+)
+
+
+async def test_core_row_029_deltas_then_calls_then_the_end(wire: Wire) -> None:
+    script = wire.called(("c1", "lookup", '{"id": 7}'), ("c2", "now", ""), text="One moment.")
+    async with wire.asked(script) as call:
+        result = await call.ask(ModelRequest(messages=HELLO.messages, tools=(LOOKUP,)))
+    assert [type(event) for event in call.events] == [
+        TextDelta,
+        ToolUse,
+        ToolUse,
+        ModelResponseComplete,
+    ]
+    used = [event for event in call.events if isinstance(event, ToolUse)]
+    assert [(use.id, use.name, use.input) for use in used] == [
+        ("c1", "lookup", {"id": 7}),
+        ("c2", "now", {}),
+    ]
+    expected = (ToolCall("lookup", {"id": 7}, "c1"), ToolCall("now", {}, "c2"))
+    assert result.messages[0].tool_calls == expected
+    assert result.messages[0].text == "One moment." and result.stop_reason == "tool_use"
+
+
+async def test_core_row_030_an_answer_in_one_piece_is_one_event(wire: Wire) -> None:
+    said = wire.said("Hi ", "there.", whole=True, counted=True)
+    asked = wire.called(("c1", "lookup", "{oops"), whole=True)
+    async with wire.asked(said, asked, stream=False) as call:
+        first, second = await call.ask(), await call.ask()
+    assert [type(event) for event in call.events] == [ModelResponse, ModelResponse]
+    assert first.messages[0].text == "Hi there." and first.usage.tokens_in == 20
+    assert second.messages[0].tool_calls == (ToolCall("lookup", "{oops", "c1"),)
+    assert (first.stop_reason, second.stop_reason) == ("end_turn", "tool_use")
+
+
+async def test_core_row_031_pictures_and_documents_reach_the_model(wire: Wire) -> None:
+    linked = ContentPart("image", source=ContentSource("url", "image/png", url="https://x/y.png"))
+    film = ContentPart("video", source=ContentSource("base64", "video/mp4", data="QUJD"))
+    message = Message(sender="user", text="what is this?", content=(PNG, linked, PDF, film))
+    async with wire.asked(wire.said("A cat.")) as call:
+        await call.ask(ModelRequest(messages=(message,)))
+        sent = json.dumps(call.body)
+    assert "data:image/png;base64,QUJD" in sent and "https://x/y.png" in sent
+    assert "data:application/pdf;base64,QUJD" in sent and "menu.pdf" in sent
+    assert "what is this?" in sent and "[video cannot be shown here]" in sent
+
+
+async def test_core_row_032_tokens_are_counted_cached_ones_too(wire: Wire) -> None:
+    async with wire.asked(wire.said("Hi", counted=True), wire.said("Hi")) as call:
+        counted, silent = await call.ask(), await call.ask()
+    assert counted.usage == Usage(20, 9, 3, 5)
+    assert silent.usage == Usage()
+    complete = call.events[-1]
+    assert isinstance(complete, ModelResponseComplete) and complete.usage == Usage()
+
+
+async def test_core_row_033_damaged_history_is_valid_on_the_wire(wire: Wire) -> None:
+    done = ToolResultData("success", {"free": 3}, render_data="secret")
+    history = (
+        Message(sender="user", text="is a table free?"),
+        Message(sender="user", text="hello?", content=(PNG,)),
+        Message(sender="agent", tool_calls=(ToolCall("look", {}, "c1"), ToolCall("x", {}, "c2"))),
+        Message(sender="user", text="are you there?"),
+        Message(sender="user", tool_results=(ToolResult("look", "c1", done),)),
+        Message(sender="user", tool_results=(ToolResult("look", "c1", done),)),
+        Message(sender="user", tool_results=(ToolResult("gone", "c9", done),)),
+    )
+    async with wire.asked(wire.said("Yes.")) as call:
+        await call.ask(ModelRequest(messages=history))
+        sent = json.dumps(call.body)
+    assert call.server.refused == []
+    assert sent.count('{\\"free\\":3}') == 1 and sent.count("No result available") == 1
+    assert "is a table free?" in sent and "hello?" in sent and "QUJD" in sent
+    assert "secret" not in sent and "c9" not in sent
+
+
+async def test_names_and_ids_the_wire_does_not_take_come_back_as_ours(wire: Wire) -> None:
+    odd, long_id = "files/read ä", "call_" + "x" * 80
+    history = (
+        Message(sender="user", text="read it"),
+        Message(sender="agent", tool_calls=(ToolCall(odd, {"a": 1}, long_id),)),
+        Message(
+            sender="user", tool_results=(ToolResult(odd, long_id, ToolResultData("success", "x")),)
+        ),
+    )
+    tools = (ToolSpec(odd, "Reads.", {"anyOf": [{"type": "object"}]}),)
+    async with wire.asked(wire.said("Hm.")) as call:
+        await call.ask(ModelRequest(messages=history, tools=tools))
+        listed = call.body["tools"]
+        assert isinstance(listed, list)
+        name = (listed[0].get("function") or listed[0])["name"]
+    async with wire.asked(wire.called(("c1", name, "{}"), ("c2", "unheard_of", "{}"))) as call:
+        result = await call.ask(ModelRequest(messages=HELLO.messages, tools=tools))
+    assert [one.tool_name for one in result.messages[0].tool_calls] == [odd, "unheard_of"]
+
+
+async def test_arguments_that_are_no_object_pass_and_go_back_as_one(wire: Wire) -> None:
+    texts = ["{oops", '["a"]', '"text"', "null"]
+    calls = [(f"c{place}", "lookup", raw) for place, raw in enumerate(texts)]
+    async with wire.asked(wire.called(*calls), wire.said("Sorry.")) as call:
+        made = (await call.ask()).messages[0]
+        assert [one.input_args for one in made.tool_calls] == texts
+        wrong = ToolResultData("error", message="not valid")
+        results = tuple(ToolResult("lookup", one.id, wrong) for one in made.tool_calls)
+        answered = Message(sender="user", tool_results=results)
+        await call.ask(ModelRequest(messages=(*HELLO.messages, made, answered)))
+    assert call.server.refused == []
+
+
+async def test_half_a_surrogate_pair_does_not_block_the_conversation(wire: Wire) -> None:
+    broken = "\ud83d"
+    call_made = ToolCall("lookup", {"q": broken}, "c1")
+    result = ToolResult("lookup", "c1", ToolResultData("success", broken))
+    history = (
+        Message(sender="user", text=f"hello {broken}"),
+        Message(sender="agent", text=broken, tool_calls=(call_made,)),
+        Message(sender="user", tool_results=(result,)),
+    )
+    async with wire.asked(wire.said("Fine.")) as call:
+        await call.ask(ModelRequest(messages=history, system_prompt=broken))
+    assert call.server.refused == []
+
+
+async def test_characters_split_between_reads_arrive_whole(wire: Wire) -> None:
+    words = ("Grüß ", "☺ ", "日本 ", "👩‍🍳")
+    async with wire.asked(wire.said(*words, write_bytes=5)) as call:
+        result = await call.ask()
+    assert call.deltas() == list(words) and result.messages[0].text == "".join(words)
+
+
+async def test_a_requests_own_limits_win(wire: Wire) -> None:
+    limits = ModelLimits(max_tokens=33)
+    field = "max_completion_tokens" if wire is CHAT else "max_output_tokens"
+    async with wire.asked(wire.said("a"), wire.said("b"), max_tokens=900) as call:
+        await call.ask()
+        usual = call.body[field]
+        await call.ask(ModelRequest(messages=HELLO.messages, limits=limits))
+        own = call.body[field]
+    assert (usual, own) == (900, 33)
+
+
+@pytest.mark.parametrize("options", [{"ends": "hangs"}, {"silent": True}])
+async def test_a_request_past_its_time_has_stalled(wire: Wire, options: dict[str, object]) -> None:
+    limits = ModelLimits(timeout_s=0.15)
+    async with wire.asked(wire.said("Hm", **options)) as call:
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(ModelError) as caught:
+            await call.ask(ModelRequest(messages=HELLO.messages, limits=limits))
+        took = asyncio.get_running_loop().time() - started
+        async with asyncio.timeout(1):
+            await call.server.closed.wait()
+    assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_STALLED", True)
+    assert 0.14 < took < 0.4
+
+
+@pytest.mark.parametrize("options", [{"ends": "hangs"}, {"silent": True}])
+async def test_a_silent_server_is_given_up(wire: Wire, options: dict[str, object]) -> None:
+    async with wire.asked(wire.said("Hm", **options), timeout_s=0.15) as call:
+        with pytest.raises(ModelError) as caught:
+            await call.ask()
+    assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_STALLED", True)
+
+
+REFUSALS: list[tuple[int, dict[str, object], str, bool]] = [
+    (400, {"message": "no"}, "ERR_MODEL_REFUSED", False),
+    (404, {"message": "no such model"}, "ERR_MODEL_REFUSED", False),
+    (403, {"message": "no"}, "ERR_MODEL_AUTH", False),
+    (413, {"message": "too long"}, "ERR_MODEL_TOO_LARGE", False),
+    (429, {"message": "slow"}, "ERR_MODEL_RATE_LIMIT", True),
+    (429, {"message": "pay", "code": "insufficient_quota"}, "ERR_MODEL_RATE_LIMIT", False),
+    (429, {"message": "pay", "type": "insufficient_quota"}, "ERR_MODEL_RATE_LIMIT", False),
+    (500, {"message": "oops"}, "ERR_MODEL_SERVER", True),
+    (503, {"message": "busy"}, "ERR_MODEL_SERVER", True),
+]
+
+
+async def test_refusals_say_whether_to_try_again(wire: Wire) -> None:
+    scripts = [wire.said(status=status, error=error) for status, error, _, _ in REFUSALS]
+    async with wire.asked(*scripts) as call:
+        for _, error, code, retryable in REFUSALS:
+            with pytest.raises(ModelError, match=str(error["message"])) as caught:
+                await call.ask()
+            assert (caught.value.code, caught.value.retryable) == (code, retryable)
+            assert caught.value.__cause__ is not None and caught.value.retry_after_s is None
+    assert len(call.server.bodies) == len(REFUSALS), "the SDK retried by itself"
+
+
+async def test_a_wish_to_wait_is_passed_on(wire: Wire) -> None:
+    wishes = [{"retry-after": "3"}, {"retry-after-ms": "3000"}]
+    busy = [wire.said(status=429, error={"message": "slow"}, headers=wish) for wish in wishes]
+    async with wire.asked(*busy) as call:
+        for _ in wishes:
+            with pytest.raises(ModelError) as caught:
+                await call.ask()
+            assert caught.value.retry_after_s == 3
+
+
+async def test_a_wrong_key_is_refused_and_not_shown(wire: Wire) -> None:
+    async with wire.asked(wire.said("x"), key="sk-wrong-key-0123456789") as call:
+        with pytest.raises(ModelError) as caught:
+            await call.ask()
+    assert caught.value.code == "ERR_MODEL_AUTH" and not caught.value.retryable
+    assert "sk-wrong-key" not in f"{caught.value}{call.model!r}"
+
+
+async def test_an_error_inside_the_stream_is_an_error(wire: Wire) -> None:
+    cases = [
+        ("server_error", "ERR_MODEL_SERVER", True),
+        ("rate_limit_exceeded", "ERR_MODEL_RATE_LIMIT", True),
+        ("invalid_prompt", "ERR_MODEL_REFUSED", False),
+        ("never_heard_of", "ERR_MODEL_SERVER", False),
+    ]
+    async with wire.asked(*(wire.failing("boom", word) for word, _, _ in cases)) as call:
+        for _, code, retryable in cases:
+            with pytest.raises(ModelError, match="boom") as caught:
+                await call.ask()
+            assert (caught.value.code, caught.value.retryable) == (code, retryable)
+    assert call.deltas() == ["Hal"] * len(cases)
+
+
+async def test_a_stream_that_ends_early_is_no_answer(wire: Wire) -> None:
+    async with wire.asked(wire.said("Hal", ends="drops")) as call:
+        with pytest.raises(ModelError) as caught:
+            await call.ask()
+    assert call.deltas() == ["Hal"]
+    assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_CONNECTION", True)
+
+
+async def test_garbage_in_the_stream_is_named(wire: Wire) -> None:
+    garbage = ["data: {oops\n\n", "data: [1]\n\n", "data: 7\n\n"]
+    async with wire.asked(*(wire.said("Hm", raw=raw) for raw in garbage)) as call:
+        for _ in garbage:
+            with pytest.raises(ModelError) as caught:
+                await call.ask()
+            assert caught.value.code == "ERR_MODEL_PROTOCOL"
+
+
+async def test_an_event_that_says_nothing_is_passed_over(wire: Wire) -> None:
+    async with wire.asked(wire.said("Hm", raw='data: {"type": "new.kind"}\n\n: note\n\n')) as call:
+        assert (await call.ask()).messages[0].text == "Hm"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_body_that_is_no_answer_is_an_error(wire: Wire, stream: bool) -> None:
+    bodies = [b"", b"<html>", b"{}", b"[1]", b'"x"', b'{"choices": [1], "output": [1]}']
+    async with wire.asked(*(wire.said("x", body=body) for body in bodies), stream=stream) as call:
+        for body in bodies:
+            with pytest.raises(ModelError) as caught:
+                await call.ask()
+            empty = wire is CHAT and body == b"{}"
+            whole = "ERR_MODEL_EMPTY" if empty else "ERR_MODEL_PROTOCOL"
+            assert caught.value.code == ("ERR_MODEL_CONNECTION" if stream else whole)
+
+
+async def test_nobody_listening_can_be_tried_again(wire: Wire) -> None:
+    async with wire.asked(base_url="http://127.0.0.1:9/v1") as call:
+        with pytest.raises(ModelError) as caught:
+            await call.ask()
+    assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_CONNECTION", True)
+
+
+@pytest.mark.parametrize("options", [{"ends": "hangs"}, {"silent": True}])
+@pytest.mark.parametrize("by_token", [True, False])
+async def test_stopping_closes_the_http_stream_within_100_ms(
+    wire: Wire, by_token: bool, options: dict[str, object]
+) -> None:
+    async with wire.asked(wire.said("One", **options)) as call:
+        loop = asyncio.get_running_loop()
+
+        async def ask_in_vain() -> None:
+            with pytest.raises(AbortError if by_token else asyncio.CancelledError):
+                await call.ask()
+
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            task = group.create_task(ask_in_vain())
+            begun = call.server.bodies if "silent" in options else call.events
+            while not begun:  # noqa: ASYNC110 - the model reports by callback
+                await asyncio.sleep(0.005)
+            started = loop.time()
+            if by_token:
+                call.token.abort("barge-in")
+            else:
+                task.cancel()
+        async with asyncio.timeout(2):
+            await call.server.closed.wait()
+    assert call.server.left_at - started < 0.1
+
+
+async def test_the_agents_prompt_wins_over_the_one_that_was_set(wire: Wire) -> None:
+    async with wire.asked(wire.said("a"), wire.said("b")) as call:
+        call.model.set_system_prompt("Be short.")
+        await call.ask()
+        own = json.dumps(call.body)
+        limits = ModelLimits(max_tokens=50)
+        await call.ask(ModelRequest(messages=HELLO.messages, limits=limits))
+        kept = json.dumps(call.body)
+    assert "Be kind." in own and "Be short." not in own
+    assert "Be short." in kept and "50" in kept
+
+
+async def test_a_cache_is_asked_for_by_what_stays_the_same(wire: Wire) -> None:
+    scripts = [wire.said("x") for _ in range(3)]
+    request = ModelRequest(messages=HELLO.messages, tools=(LOOKUP,), system_prompt="Be kind.")
+    async with wire.asked(*scripts, cache="1h") as call:
+        await call.ask(request)
+        longer = ModelRequest(
+            messages=(*HELLO.messages, Message(sender="agent", text="Hi."), *HELLO.messages),
+            tools=(LOOKUP,),
+            system_prompt="Be kind.",
+        )
+        await call.ask(longer)
+        await call.ask(HELLO)
+    keys = [body["prompt_cache_key"] for body in call.server.bodies]
+    assert keys[0] == keys[1] != keys[2]
+    assert call.body["prompt_cache_retention"] == "24h"
+    async with wire.asked(wire.said("x")) as call:
+        await call.ask(request)
+    assert not [name for name in call.body if "cache" in name]
+
+
+async def test_settings_are_sent_and_nothing_else(wire: Wire) -> None:
+    settings: dict[str, Any] = {"temperature": 0.5, "parallel_tool_calls": False}
+    settings["reasoning_effort"] = "low"
+    async with wire.asked(wire.said("x"), wire.said("x"), wire.said("x")) as call:
+        await call.ask()
+        bare = set(call.body)
+    async with wire.asked(wire.said("x"), wire.said("x"), **settings) as call:
+        await call.ask(ModelRequest(messages=HELLO.messages, tools=(LOOKUP,)))
+        full = call.body
+        await call.ask()
+    assert bare <= {"model", "messages", "stream", "stream_options"} or wire is RESPONSES
+    assert bare <= {"model", "instructions", "input", "stream", "store"} or wire is CHAT
+    assert full["parallel_tool_calls"] is False and full["temperature"] == 0.5
+    assert "parallel_tool_calls" not in call.body, "refused where there are no tools"
+    assert "low" in json.dumps(full)
+
+
+async def test_extra_fields_go_into_the_body(wire: Wire) -> None:
+    async with wire.asked(wire.said("x"), extra={"tool_choice": "none"}) as call:
+        await call.ask()
+    assert call.body["tool_choice"] == "none"
