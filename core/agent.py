@@ -16,10 +16,12 @@ from .amend import Amendments
 from .cancel import CancelToken
 from .commit import Committed
 from .config import AgentConfig
+from .context import PrepareReason, RequestContext, TurnPreparation, reporting
 from .display import DisplayStack
-from .events import SubscriberEvent
+from .events import RuntimeContext, SubscriberEvent
 from .external import AgentEvent, EventReceipt, WhenIdle
 from .lifetime import Lifetime
+from .messages import Message
 from .mind import Mind
 from .model import Model, ModelLimits
 from .notify import Emitter, Listener, Notifier, Subscriber
@@ -198,6 +200,30 @@ class Agent(Registration):
         return await self._turns.answer(
             text, hold=hold, token=token, playback=playback, message_id=message_id
         )
+
+    # -- for a brain whose model is not asked through process_request
+
+    async def prepare_turn(self, reason: PrepareReason, token: CancelToken | None = None) -> None:
+        """Run the turn preparers, as a request would (row 71): when a session opens, when the user
+        begins to speak. One that fails is reported and the others run. Raises AbortError."""
+        preparation = TurnPreparation(agent=self, token=token or CancelToken(), reason=reason)
+        report = reporting(self._emitter.emit)
+        await self._parts.preparers.run(preparation, report, on_call=True)
+
+    async def get_runtime_context(self, token: CancelToken | None = None) -> list[Message]:
+        """What providers with delivery `iteration` and `request` say now, as transient messages.
+
+        Those with delivery `history` are asked too, and stored when their value changed. Emits
+        runtime_context when any is registered. Raises AbortError.
+        """
+        context = RequestContext(
+            self._parts.context, token or CancelToken(), reporting(self._emitter.emit)
+        )
+        await context.open(self._parts.history)
+        messages = await context.messages()
+        if messages is not None:
+            self._emitter.emit(RuntimeContext(messages=tuple(messages)))
+        return messages or []
 
     # -- corrections: the one writer of stored messages
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from .cancel import AbortScope, CancelToken, Unsubscribe
 from .errors import UsageError
-from .events import ProblemStage
+from .events import AgentProblem, ProblemStage, SubscriberEvent
 from .history import History
 from .messages import Message
 from .tool import ToolHost
@@ -71,6 +71,17 @@ class ContextValue:
             framework_context="runtime",
             context_id=self.id,
         )
+
+
+def reporting(emit: Callable[[SubscriberEvent], None]) -> Report:
+    """Tell the log and the subscribers what was left out."""
+
+    def report(stage: ProblemStage, name: str, error: Exception) -> None:
+        text = str(error) or type(error).__name__
+        logger.warning("left out", exc_info=error, extra={"stage": stage, "part": name})
+        emit(AgentProblem(stage=stage, name=name, message=text))
+
+    return report
 
 
 class ContextProviders:

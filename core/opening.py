@@ -5,21 +5,18 @@ events, what the user's message names (hooks, skills), the message itself. Owned
 asks no model and runs no tool.
 """
 
-import logging
 from dataclasses import dataclass
 from functools import partial
 
 from .agent_parts import Parts
-from .context import PrepareReason, RequestContext, TurnPreparation
+from .context import PrepareReason, RequestContext, TurnPreparation, reporting
 from .directives.hooks import Compact, Controls
 from .directives.registry import Directed
 from .errors import AbortError
-from .events import AgentProblem, EventInjected, InjectionMode, ProblemStage
+from .events import EventInjected, InjectionMode
 from .external import events_message
 from .messages import Message
 from .requests import Request
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +33,7 @@ class Opening:
         self._parts = parts
         self._request = request
         self._compact = compact
+        self._report = reporting(request.emitter.emit)
         self.context = RequestContext(parts.context, request.token, self._report)
         self.user_stored = False
 
@@ -94,8 +92,3 @@ class Opening:
             if not request.in_call:
                 raise
             return Directed(user=user)
-
-    def _report(self, stage: ProblemStage, name: str, error: Exception) -> None:
-        text = str(error) or type(error).__name__
-        logger.warning("left out", exc_info=error, extra={"stage": stage, "part": name})
-        self._request.emitter.emit(AgentProblem(stage=stage, name=name, message=text))

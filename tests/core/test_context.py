@@ -203,6 +203,33 @@ async def test_core_row_071_a_failing_preparer_raises_in_text_and_is_reported_on
     assert problems[0].message == "no such customer"
 
 
+async def test_core_row_071_a_session_prepares_when_it_opens_and_when_the_user_speaks() -> None:
+    seen: list[str] = []
+    agent, recorder = make_agent(ScriptedModel()), Recorder()
+    agent.add_subscriber(recorder)
+
+    def broken(turn: TurnPreparation) -> None:
+        raise LookupError("no crm")
+
+    agent.add_turn_preparer(broken)
+    agent.add_turn_preparer(lambda turn: seen.append(turn.reason))
+    agent.add_context_provider(lambda token: "rain")
+    agent.add_context_provider(lambda token: "sale", delivery="request")
+    agent.add_context_provider(lambda token: "offer", delivery="history", id="o")
+    async with agent.running():
+        await agent.prepare_turn("session_open")
+        await agent.prepare_turn("user_speech")
+        assert [one.text for one in await agent.get_runtime_context()] == ["rain", "sale"]
+        await agent.get_runtime_context()
+    assert seen == ["session_open", "user_speech"]
+    assert len(recorder.of("error")) == 2 and len(recorder.of("runtime_context")) == 2
+    assert [one.text for one in await stored(agent)] == ["offer"], "told once"
+    token = CancelToken()
+    token.abort()
+    with pytest.raises(AbortError):
+        await agent.prepare_turn("user_speech", token)
+
+
 async def test_fault_28_a_failing_or_hanging_provider_is_left_out() -> None:
     model, recorder = ScriptedModel("fine"), Recorder()
     agent = make_agent(model, context_timeout_s=0.5)
