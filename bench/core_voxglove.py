@@ -13,6 +13,7 @@ from bench.peers.core_common import ANSWER, CALLS, INSTRUCTIONS, QUESTION, Case,
 from voxglove.adapters.models.scripted import Call, ScriptedModel, Step, say
 from voxglove.core.agent import Agent
 from voxglove.core.builder import Glove
+from voxglove.core.config import AgentConfig
 from voxglove.core.events import SubscriberEvent, TextDelta
 from voxglove.core.tool import tool
 
@@ -50,16 +51,18 @@ def script(*, tools: bool, streams: bool) -> list[Step]:
     return [*([calls] if tools else []), say(ANSWER, streams=streams)]
 
 
-def built(model: ScriptedModel, *, tools: bool) -> Agent:
-    glove = Glove(model=model, system_prompt=INSTRUCTIONS)
+def built(model: ScriptedModel, *, tools: bool, own: bool = False) -> Agent:
+    """An agent of these tools alone, as a peer's; with `own`, its task and inbox tools too."""
+    config = AgentConfig() if own else AgentConfig(builtin_tools=())
+    glove = Glove(model=model, system_prompt=INSTRUCTIONS, config=config)
     for one in TOOLS if tools else ():
         glove.fold(one)
     return glove.build()
 
 
 def cases() -> dict[str, Case[Conversation]]:
-    """What every system does, and two more that tell what of ours is the building, what the queue
-    of a permanent subscriber."""
+    """What every system does, and what of ours is the building, the queue of a permanent
+    subscriber, the tools that an agent has of its own."""
     found = {
         f"{'tools' if tools else 'plain'} {'streamed' if streams else 'whole'}": _request(
             tools=tools, streams=streams
@@ -71,22 +74,28 @@ def cases() -> dict[str, Case[Conversation]]:
         name = "tools" if tools else "plain"
         found[f"{name} streamed, built before"] = _request(tools=tools, streams=True, before=True)
         found[f"{name} streamed, queued"] = _request(tools=tools, streams=True, queued=True)
+        found[f"{name} streamed, own tools"] = _request(tools=tools, streams=True, own=True)
     return found
 
 
 def _request(
-    *, tools: bool, streams: bool, before: bool = False, queued: bool = False
+    *,
+    tools: bool,
+    streams: bool,
+    before: bool = False,
+    queued: bool = False,
+    own: bool = False,
 ) -> Case[Conversation]:
     steps = script(tools=tools, streams=streams)
 
     def prepare() -> Conversation:
         one = Conversation(ScriptedModel(steps))
         if before:
-            one.built = built(one.model, tools=tools)
+            one.built = built(one.model, tools=tools, own=own)
         return one
 
     async def run(one: Conversation) -> None:
-        agent = one.built or built(one.model, tools=tools)
+        agent = one.built or built(one.model, tools=tools, own=own)
         if queued:
             agent.add_subscriber(one)
         listener = None if queued else one.record
