@@ -13,22 +13,27 @@ import signal
 import socket as net
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
 
+from ..core.model import Model
 from .auth import Signer, is_loopback
 from .calls import CallFactory, CallRegistry, RegistryLimits
 from .config import Config
 from .connections import IDLE_S, SPARE, Connections
 from .metrics import Metrics
+from .routes.chat import CHATS, add_chat_route
 from .routes.health import get_livez, get_metrics, get_readyz
 from .routes.page import add_security_headers, get_page, get_static
 from .routes.rtc import get_line, post_candidate, post_offer
 from .routes.session import MAX_BODY, post_session
+from .routes.sessions import add_session_routes
 from .routes.ws import get_ws
 from .rtc_lines import RtcLines
 from .server import SERVER, Server, problem, refuse_host
+from .stores import Stores
 from .tls import server_context
 from .watchdog import Held, Watchdog
 
@@ -42,8 +47,18 @@ LINGERING_S = 2.0
 """How long the rest of a refused body is read, so that the client gets to see the answer."""
 
 
-def create_app(config: Config, build: CallFactory) -> web.Application:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What the doors of programs stand before: `stores` behind `/sessions`, a `model` for each
+    answer of `/chat`. A door with nothing behind it answers 404."""
+
+    stores: Stores | None = None
+    model: Callable[[], Model] | None = None
+
+
+def create_app(config: Config, build: CallFactory, behind: Behind | None = None) -> web.Application:
     """The application of `config`. `build` makes the calls: `build.call_factory(shared)`."""
+    behind = behind or Behind()
     server = _server(config, build)
     app = web.Application(client_max_size=MAX_BODY, middlewares=[_plain_errors])
     app[SERVER] = server
@@ -57,6 +72,8 @@ def create_app(config: Config, build: CallFactory) -> web.Application:
     app.router.add_post("/rtc/offer", post_offer)
     app.router.add_post("/rtc/candidate", post_candidate)
     app.router.add_get("/rtc/lines/{line_id}", get_line)
+    add_session_routes(app, behind.stores)
+    add_chat_route(app, behind.model, config.server.max_chats)
     app.router.add_get("/livez", get_livez)
     app.router.add_get("/readyz", get_readyz)
     app.router.add_get("/metrics", get_metrics)
@@ -68,6 +85,7 @@ async def serve(
     announce: Callable[[str], None],
     *,
     build: CallFactory,
+    behind: Behind | None = None,
     state_folder: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then drain. A second signal ends the drain at once.
@@ -75,7 +93,7 @@ async def serve(
     Raises ConfigError when the address or the certificate cannot be used.
     """
     runner = web.AppRunner(
-        create_app(config, build),
+        create_app(config, build, behind),
         access_log=None,
         shutdown_timeout=SHUTDOWN_S,
         keepalive_timeout=IDLE_S,
@@ -191,7 +209,8 @@ async def _background(app: web.Application) -> AsyncIterator[None]:
 
 
 async def _end_calls(app: web.Application) -> None:
-    """`on_shutdown`: calls end before aiohttp waits for their sockets."""
+    """`on_shutdown`: calls and answers end before aiohttp waits for their connections."""
+    app[CHATS].end_all()
     await app[SERVER].registry.drain(0)
 
 

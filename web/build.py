@@ -17,6 +17,7 @@ from ..core.agent import Agent
 from ..core.factory import AgentFactory
 from ..core.factory import CallInfo as AgentCallInfo
 from ..core.model import Model
+from ..core.store import Store
 from ..media import events as call
 from ..media.call import Call
 from ..media.inference import DEFAULT_COSTS, InferencePool, Jobs
@@ -34,6 +35,7 @@ from .config_reader import ConfigError
 from .frontdesk.bookings import Bookings
 from .frontdesk.factory import frontdesk_factory
 from .stack import Speech, open_speech
+from .stores import IN_MEMORY, Stores, kept
 from .timeline import TimelineFile
 
 DEMO = "demo"
@@ -51,6 +53,8 @@ class Shared:
     model: OpenedModel
     bookings: Bookings
     clock: Callable[[], datetime]
+    stores: Stores = IN_MEMORY
+    """Where calls keep their conversations. Closed by whoever opened it."""
     pool: InferencePool = field(default_factory=InferencePool)
 
     async def warm(self) -> None:
@@ -119,7 +123,8 @@ async def open_call(
     """One call with its agent; nothing runs yet. Un-abortable tools end in `survivors`."""
     how = options or CallOptions()
     calls: list[Call] = []
-    agent = _agent(shared, info, LineTools(lambda: calls[0]), how)
+    store = shared.stores.open(info.call_id)
+    agent = _agent(shared, info, LineTools(lambda: calls[0]), how, store)
     jobs = _jobs(shared, how)
     brain = _brain(shared, agent, jobs, how, survivors)
     live = Call(
@@ -131,7 +136,10 @@ async def open_call(
     )
     calls.append(live)
     started = _started(shared, info, agent, jobs, how)
-    async with bound(agent, live, has_display=how.has_display) as text:
+    async with (
+        kept(store, agent, survivors),
+        bound(agent, live, has_display=how.has_display) as text,
+    ):
         yield OpenedCall(live, agent, lambda: live.emit(started), text, _machine(shared))
 
 
@@ -148,6 +156,7 @@ def call_factory(shared: Shared) -> CallFactory:
                     answer=answer_to(opened.agent),
                     assistant=opened.agent.name,
                     live_text=opened.live_text,
+                    resolve_inbox=opened.agent.resolve_inbox_item,
                 )
 
     def factory(
@@ -158,9 +167,11 @@ def call_factory(shared: Shared) -> CallFactory:
     return factory
 
 
-def _agent(shared: Shared, info: CallInfo, tools: LineTools, how: CallOptions) -> Agent:
+def _agent(
+    shared: Shared, info: CallInfo, tools: LineTools, how: CallOptions, store: Store
+) -> Agent:
     """The agent that the call asked for, fresh."""
-    told = agent_info(info, has_display=how.has_display)
+    told = agent_info(info, has_display=how.has_display, store=store)
     if info.agent == DEMO and DEMO not in shared.factories:
         return _front_desk(shared, tools)(told)
     factory = shared.factories.get(info.agent)

@@ -22,6 +22,7 @@ from ..core.events import (
     ToolUseResult,
 )
 from ..core.factory import CallInfo as AgentCallInfo
+from ..core.store import Store
 from ..media.call import Call
 from ..media.controls import CallControls, NoControls
 from ..media.events import (
@@ -48,7 +49,7 @@ GOODBYE_S = 30.0
 """A goodbye that never ends to play does not keep the line open longer."""
 
 
-def agent_info(info: CallInfo, *, has_display: bool) -> AgentCallInfo:
+def agent_info(info: CallInfo, *, has_display: bool, store: Store | None = None) -> AgentCallInfo:
     """What an AgentFactory is told about the call."""
     return AgentCallInfo(
         call_id=info.call_id,
@@ -56,6 +57,7 @@ def agent_info(info: CallInfo, *, has_display: bool) -> AgentCallInfo:
         agent=info.agent,
         caller=info.peer or None,
         has_display=has_display,
+        store=store,
         metadata=dict(info.params),
     )
 

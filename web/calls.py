@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -47,13 +47,14 @@ class LiveWords(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltCall:
-    """A call ready to run, how people's answers reach its display stack, and who can show its
-    answers while they grow."""
+    """A call ready to run, how people's answers reach its display stack, who can show its answers
+    while they grow, and who answers an item (id, response) of its agent's inbox."""
 
     call: Call
     answer: Answer = lambda request: False
     assistant: str = "Assistant"
     live_text: LiveWords | None = None
+    resolve_inbox: Callable[[str, str], Awaitable[bool]] | None = None
 
 
 CallFactory = Callable[[CallInfo, asyncio.TaskGroup], AbstractAsyncContextManager[BuiltCall]]
@@ -77,6 +78,7 @@ class _Entry:
     ready: asyncio.Future[CallSession] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+    built: BuiltCall | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,11 @@ class CallRegistry:
     def active(self) -> int:
         """Calls alive now, attached or lingering."""
         return len(self._calls)
+
+    def live(self, call_id: str) -> BuiltCall | None:
+        """The call of this id, while it is on."""
+        entry = self._calls.get(call_id)
+        return None if entry is None else entry.built
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -204,6 +211,7 @@ class CallRegistry:
                 )
                 if built.live_text is not None:
                     built.live_text.show = session.show_words
+                entry.built = built
                 entry.ready.set_result(session)
                 if self.draining:
                     built.call.hang_up("drain")

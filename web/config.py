@@ -18,6 +18,7 @@ from ..media.vad.machine import VadConfig
 from ..pipelines.commit import TurnConfig
 from .auth import is_loopback, read_origin
 from .config_reader import ConfigError, merged_environment, read_section, read_yaml
+from .config_store import StoreConfig
 from .config_webrtc import WebRtcSection
 
 DEFAULT_FILE = "voxglove.yaml"
@@ -55,6 +56,7 @@ class ServerConfig:
     api_keys: tuple[Secret, ...] = ()
     secret: Secret = Secret("")
     max_calls: int = 80
+    max_chats: int = 16
     drain_s: float = 30.0
     developer: bool | Literal["auto"] = "auto"
 
@@ -63,6 +65,8 @@ class ServerConfig:
             raise ConfigError("port", self.port, "use 0..65535 (0 picks a free one)")
         if self.max_calls < 1:
             raise ConfigError("max_calls", self.max_calls, "use 1 or more")
+        if self.max_chats < 0:
+            raise ConfigError("max_chats", self.max_chats, "use 0 (none) or more")
         if self.drain_s < 0:
             raise ConfigError("drain_s", self.drain_s, "use 0 or more seconds")
         if self.secret.reveal() and len(self.secret.reveal()) < 16:
@@ -157,6 +161,7 @@ class Config:
     turn: TurnConfig = TurnConfig()
     barge_in: BargeInConfig = BargeInConfig()
     models: ModelPaths = ModelPaths()
+    store: StoreConfig = StoreConfig()
     bookings: str = ":memory:"
     """Where the demo's front desk keeps its book: an SQLite file, or nowhere."""
     log: LogConfig = LogConfig()
@@ -185,7 +190,8 @@ class Config:
         """Every configured secret, for the log's redaction only."""
         turn = [s for ice in self.webrtc.ice_servers for s in (ice.credential, ice.auth_secret)]
         kept = (self.server.secret, *self.server.api_keys, *turn)
-        return tuple(secret.reveal() for secret in kept if secret.reveal())
+        revealed = tuple(secret.reveal() for secret in kept if secret.reveal())
+        return revealed + self.store.secrets
 
 
 def load(path: str | Path | None, env: Mapping[str, str]) -> Config:

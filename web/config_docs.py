@@ -44,6 +44,7 @@ model: {{name: openai, arg: llama3.2, base_url: "http://127.0.0.1:11434/v1"}}
 
 PLACES: Mapping[str, str] = {
     "OPENAI_API_KEY": "key of OpenAI, or of the server at `base_url`; `auto` takes OpenAI then",
+    "DATABASE_URL": "PostgreSQL's address for `store: postgres`",
     "OLLAMA_HOST": "where Ollama is, in the forms Ollama takes; default 127.0.0.1:11434",
 }
 """Variables that others defined and we read."""

@@ -207,7 +207,18 @@ def _tls(data: object) -> object:
     return data
 
 
-_SHORTHANDS = {"PartConfig": _part, "TlsConfig": _tls}
+def _store(data: object) -> object:
+    """`kind[:place]`, or a table. A PostgreSQL address may stand alone."""
+    if not isinstance(data, str):
+        return data
+    kind, _, place = data.partition(":")
+    if kind in ("postgres", "postgresql") and place.startswith("//"):
+        kind, place = "postgres", str(data)
+    name = {"postgres": "dsn", "remote": "url"}.get(kind, "path")
+    return {"kind": kind, name: place} if place else {"kind": kind}
+
+
+_SHORTHANDS = {"PartConfig": _part, "TlsConfig": _tls, "StoreConfig": _store}
 
 
 def _copy(data: Mapping[str, object]) -> dict[str, object]:

@@ -15,6 +15,9 @@ SECTIONS: Mapping[str, str] = {
     " while the agent is audible the `ducked_` pair decides.",
     "turn": "When the caller's turn is over.",
     "barge_in": "What interrupts the agent. A pause comes first, a cut only with a reason.",
+    "store": "What keeps conversations: `memory`, `sqlite:PATH`, `postgres:DSN` or `remote:URL` as"
+    " one text, or a table. Anything but `memory` outlives the process and opens the"
+    " [store door](stores.md).",
     "models": "Files that replace the shipped models.",
     "log": "What the server writes to stderr.",
 }
@@ -36,6 +39,8 @@ WORDS: Mapping[str, str] = {
     " loopback",
     "server.secret": "signs session tokens, at least 16 characters; random at each start if empty",
     "server.max_calls": "more are refused with 503",
+    "server.max_chats": "answers of `POST /chat` under way at once; more are refused with 503,"
+    " 0 closes the door",
     "server.drain_s": "how long a stop waits for calls to end by themselves",
     "server.developer": "`true`, `false` or `auto` (when bound to loopback): clients may ask for"
     " loss and jitter on their own line",
@@ -96,6 +101,12 @@ WORDS: Mapping[str, str] = {
     "barge_in.lexicon.stops": "phrases that stop it",
     "barge_in.lexicon.fillers": "phrases that may stand beside a stop",
     "barge_in.lexicon.max_words": "more words than this are a turn whatever they are",
+    "store.kind": "`memory`, `sqlite`, `postgres` or `remote`",
+    "store.path": "the SQLite file; made when it is missing",
+    "store.dsn": "PostgreSQL's address, `postgresql://user:password@host/database`; if empty,"
+    " `DATABASE_URL`",
+    "store.url": "another voxglove server, `http[s]://host[:port]`",
+    "store.key": "one of that server's `api_keys`",
     "models.stt": "a CTranslate2 whisper folder",
     "models.tts": "a Piper `.onnx` with its `.onnx.json` beside it",
     "models.vad": "a Silero 16 kHz `.onnx`",

@@ -41,6 +41,9 @@ class Server:
         return is_loopback(self.config.server.host)
 
 
+PROXIED = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
+"""Headers by which a proxy says that it passes a request on."""
+
 SERVER: web.AppKey[Server] = web.AppKey("server", Server)
 
 
@@ -91,6 +94,23 @@ def refuse_keyless(request: web.Request, server: Server) -> web.Response | None:
         return None
     if key_allowed(request.headers.get("Authorization"), server.keys):
         return None
+    return _no_key()
+
+
+def refuse_outsider(request: web.Request, server: Server) -> web.Response | None:
+    """403 for a foreign page, 401 for whoever has no key: the doors of programs, whose content is
+    nobody else's business. A loopback server that stands behind a proxy is not local to the
+    proxy's callers, so what a proxy passed on needs a key as well."""
+    refused = refuse_origin(request, server)
+    if refused is not None:
+        return refused
+    passed_on = any(name in request.headers for name in PROXIED)
+    if passed_on and not key_allowed(request.headers.get("Authorization"), server.keys):
+        return _no_key()
+    return refuse_keyless(request, server)
+
+
+def _no_key() -> web.Response:
     refused = problem(401, "no_key", "send Authorization: Bearer with a key of server.api_keys")
     refused.headers["WWW-Authenticate"] = "Bearer"
     return refused

@@ -79,9 +79,21 @@ async def _serve(settings: Config, opening: Future[Speech]) -> None:
         for note in shared.speech.notes:
             typer.echo(f"note: {note}", err=True)
         typer.echo(parts_in_use(settings, shared))
-        await _listen(settings, shared)
+        await _with_stores(settings, shared)
     finally:
         shared.close()
+
+
+async def _with_stores(settings: Config, shared: Shared) -> None:
+    from ..stores import open_stores
+
+    stores = await open_stores(settings.store, environment())
+    if stores.durable:
+        typer.echo(f"store: {stores.name}")
+    try:
+        await _listen(settings, replace(shared, stores=stores))
+    finally:
+        await stores.aclose()
 
 
 def _open_models(settings: Config) -> Speech:
@@ -91,6 +103,7 @@ def _open_models(settings: Config) -> Speech:
 
 
 async def _listen(settings: Config, shared: Shared) -> None:
+    from ..app import Behind
     from ..app import serve as serve_app
     from ..build import call_factory
 
@@ -101,7 +114,8 @@ async def _listen(settings: Config, shared: Shared) -> None:
         loop.run_in_executor(None, preload)
 
     try:
-        await serve_app(settings, announce, build=call_factory(shared))
+        behind = Behind(stores=shared.stores, model=shared.model.make)
+        await serve_app(settings, announce, build=call_factory(shared), behind=behind)
     except OSError as error:
         if error.errno not in ADDRESS_ERRORS:
             raise

@@ -75,6 +75,6 @@ def frontdesk_factory(
             speaking_rate=speaking_rate(info),
             transfer_target=transfer_target,
         )
-        return frontdesk_agent(info, desk, model(info), config=config)
+        return frontdesk_agent(info, desk, model(info), store=info.store, config=config)
 
     return make

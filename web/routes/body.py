@@ -17,20 +17,38 @@ async def read_object(
     request: web.Request, limit: int, example: str
 ) -> dict[str, object] | web.Response:
     """The JSON object in the body ({} for none), or the answer that refuses it: 400, 408, 413."""
+    raw = await read_bytes(request, limit, BODY_S)
+    return raw if isinstance(raw, web.Response) else parse_object(raw, example)
+
+
+async def read_bytes(request: web.Request, limit: int, within_s: float) -> bytes | web.Response:
+    """The body as it came, or the answer that refuses it: 408, 413."""
     try:
-        async with asyncio.timeout(BODY_S):
+        async with asyncio.timeout(within_s):
             raw = await _read(request, limit)
     except TimeoutError:
-        return problem(408, "too_slow", f"the body took more than {BODY_S:g} s")
+        return problem(408, "too_slow", f"the body took more than {within_s:g} s")
     if raw is None:
         return problem(413, "too_big", f"the body is limited to {limit} bytes")
+    return raw
+
+
+def parse_object(raw: bytes, example: str) -> dict[str, object] | web.Response:
+    """The JSON object in `raw` ({} for none), or the 400 that refuses it. Neither NaN nor half a
+    surrogate pair is JSON, whatever Python's decoder takes."""
     try:
-        body = json.loads(raw) if raw.strip() else {}
+        body = json.loads(raw, parse_constant=_no_number) if raw.strip() else {}
+        if b"\\u" in raw:
+            json.dumps(body, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return problem(400, "bad_body", f"the body is no valid JSON; send {example}")
     if not isinstance(body, dict):
         return problem(400, "bad_body", f"send a JSON object such as {example}")
     return body
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
 
 
 async def _read(request: web.Request, limit: int) -> bytes | None:
