@@ -122,7 +122,7 @@ peers:
 LOCK_TOOL := build/lock-tool
 COMPILE := $(LOCK_TOOL)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate --no-emit-index-url --extra local --extra openai --extra anthropic --extra gemini \
-  --extra postgres --extra webrtc
+  --extra mcp --extra postgres --extra webrtc
 
 lock: | $(BIN)/python ## refresh requirements.lock and requirements-test.lock
 	$(BIN)/python -m venv $(LOCK_TOOL)

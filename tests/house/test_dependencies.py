@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
-SERVED = ("local", "openai", "anthropic", "gemini", "postgres", "webrtc")
+SERVED = ("local", "openai", "anthropic", "gemini", "mcp", "postgres", "webrtc")
 LOCKS = {
     "requirements.lock": SERVED,
     "requirements-test.lock": (*SERVED, "test"),

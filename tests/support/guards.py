@@ -39,6 +39,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "google": ("adapters/models/gemini*.py",),
     "httpx2": ("adapters/models/*.py",),
     "asyncpg": ("adapters/stores/postgres*.py",),
+    "mcp": ("adapters/mcp/*",),
     "aiohttp": (
         "web/*",
         "adapters/socket.py",
