@@ -25,8 +25,11 @@ from .postgres_wire import Connection, Row, affected, connect_pool
 __all__ = ["PostgresConfig", "PostgresPool", "PostgresStore", "SessionInfo", "open_postgres"]
 
 LIST_SESSIONS = """
-SELECT session.name, parent.name AS parent, session.message_count, session.created_at,
-       session.updated_at
+SELECT session.name, parent.name AS parent, session.created_at, session.updated_at,
+       session.message_count, session.window_in + session.window_out AS token_count,
+       session.turn_count,
+       (SELECT count(*) FROM {s}.inbox_items AS item
+        WHERE item.session_id = session.session_id AND item.status = 'pending') AS pending_items
 FROM {s}.sessions AS session LEFT JOIN {s}.sessions AS parent ON parent.session_id = session.parent
 WHERE $1 OR session.parent IS NULL
 ORDER BY session.updated_at DESC, session.incarnation DESC LIMIT $2"""
@@ -38,9 +41,12 @@ class SessionInfo:
     """One conversation of the database; times are ISO 8601 in UTC, by the server's clock."""
 
     session_id: str
-    messages: int
     created_at: str
     updated_at: str
+    message_count: int
+    token_count: int
+    turn_count: int
+    pending_items: int
     parent: str | None = None
 
 
@@ -115,16 +121,19 @@ class PostgresPool:
         return await self.store(session_id).resolve_inbox_item(item_id, response, resolved_at)
 
     async def aclose(self) -> None:
-        """Close every connection, waiting at most `close_timeout_s` for running calls; those left
-        then end in StoreError, as do later ones. Safe to call again."""
+        """Close every connection, waiting at most `close_timeout_s` for running calls. Those left
+        then end in StoreError, stored or not, and so do later ones. Safe to call again."""
         await self._database.close()
 
 
 def _info(row: Row) -> SessionInfo:
     return SessionInfo(
         session_id=restored(row["name"]),
-        messages=row["message_count"],
         created_at=row["created_at"].isoformat(timespec="milliseconds"),
         updated_at=row["updated_at"].isoformat(timespec="milliseconds"),
+        message_count=row["message_count"],
+        token_count=row["token_count"],
+        turn_count=row["turn_count"],
+        pending_items=row["pending_items"],
         parent=None if row["parent"] is None else restored(row["parent"]),
     )

@@ -43,7 +43,7 @@ WITH head AS (
     RETURNING message_count, revision
 )
 INSERT INTO {s}.messages (session_id, seq, message_id, revision, sender, is_compaction, body)
-SELECT $1, head.message_count - cardinality($3::text[]) + given.position, given.id, head.revision,
+SELECT $1, head.message_count - cardinality($3::text[]) + given.position - 1, given.id, head.revision,
        given.sender, given.is_compaction, given.body
 FROM head, unnest($3::text[], $4::text[], $5::boolean[], $6::json[])
      WITH ORDINALITY AS given (id, sender, is_compaction, body, position)"""

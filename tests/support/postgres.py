@@ -1,8 +1,8 @@
 """A real PostgreSQL for tests: started on first use, on a socket of its own, gone at the end.
 
 It listens on no port, so a server of the machine is never in its way. It refuses to run as root:
-tests that do run it as another user of the machine. Use the fixtures by importing them into a test
-module: `postgres` is one server for the whole run, `schema` a name nobody used before.
+tests that do run it as another user of the machine. Import the fixtures into a conftest, for each
+import is a fixture of its own: `postgres` is one server for the run, `schema` an unused name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class PostgresServer:
         return f"postgresql://{login}@/{database}?host={self.folder}"
 
     def start(self, **settings: str) -> None:
-        """Start and wait until it takes connections. Raises RuntimeError if it does not."""
+        """Start and wait until it takes connections. Raises RuntimeError if it does not.
+
+        Call it from the main thread: the server ends with the thread that started it.
+        """
         options = {**SETTINGS, "unix_socket_directories": str(self.folder), **settings}
         command = [*_dies_with_us(), str(self._programs / "postgres"), "-D", str(self._data)]
         for name, value in options.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from tests.core.store_suite import FullStore
@@ -28,29 +28,17 @@ async def opened(
 
 
 class PostgresRig:
-    """Two pools: a conversation is opened on one, and after its restart on the other."""
+    """One pool. A store keeps nothing but what it has read, so a new one is as after a restart;
+    what other processes see is for test_processes and test_kill."""
 
-    def __init__(self, server: PostgresServer, schema: str, **settings: object) -> None:
-        self._server = server
-        self._schema = schema
-        self._settings = settings
-        self._pools: list[PostgresPool] = []
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
 
     async def open(self, conversation: str) -> FullStore:
-        return (await self._pool(0)).store(conversation)
+        return self._pool.store(conversation)
 
     async def reopen(self, store: FullStore) -> FullStore:
-        return (await self._pool(1)).store(store.identifier)
-
-    async def aclose(self) -> None:
-        async with AsyncExitStack() as stack:
-            for pool in self._pools:
-                stack.push_async_callback(pool.aclose)
-
-    async def _pool(self, at: int) -> PostgresPool:
-        while len(self._pools) <= at:
-            self._pools.append(await open_pool(self._server, self._schema, **self._settings))
-        return self._pools[at]
+        return self._pool.store(store.identifier)
 
 
 class Peer:

@@ -6,11 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.adapters.stores_postgres.rig import PostgresRig
+from tests.adapters.stores_postgres.rig import PostgresRig, opened
 from tests.core.store_suite import CancellationCases, ConcurrencyCases, StoreRig, StoreSuite
-from tests.support.postgres import PostgresServer, postgres
-
-__all__ = ["postgres"]
+from tests.support.postgres import PostgresServer
 
 SCHEMA = "conformance"
 """One schema for all of them: the suite makes conversations of its own in each test."""
@@ -20,15 +18,13 @@ SCHEMA = "conformance"
 class TestPostgresStore(StoreSuite):
     @pytest.fixture
     async def rig(self, postgres: PostgresServer) -> AsyncIterator[StoreRig]:
-        rig = PostgresRig(postgres, SCHEMA)
-        yield rig
-        await rig.aclose()
+        async with opened(postgres, SCHEMA, max_size=4) as pool:
+            yield PostgresRig(pool)
 
 
 @pytest.mark.real_loop
 class TestPostgresStoreBehindAPooler(ConcurrencyCases, CancellationCases):
     @pytest.fixture
     async def rig(self, postgres: PostgresServer) -> AsyncIterator[StoreRig]:
-        rig = PostgresRig(postgres, SCHEMA, transaction_pooling=True)
-        yield rig
-        await rig.aclose()
+        async with opened(postgres, SCHEMA, max_size=4, transaction_pooling=True) as pool:
+            yield PostgresRig(pool)

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.adapters.stores_postgres.rig import open_pool, opened, peers
+from tests.adapters.stores_postgres.rig import open_pool, opened
 from tests.core.store_rig import said, texts
-from tests.support.postgres import LOCKED, PASSWORD, PostgresServer, postgres, schema
+from tests.support.postgres import LOCKED, PASSWORD, PostgresServer
 from voxglove.adapters.stores.postgres import PostgresConfig, open_postgres
 from voxglove.adapters.stores.postgres_database import Database
 from voxglove.adapters.stores.postgres_migrations import Migration, migrate, migrations
@@ -18,8 +18,6 @@ from voxglove.adapters.stores.postgres_store import PostgresStore
 from voxglove.adapters.stores.postgres_wire import connect_pool
 from voxglove.core.errors import StoreError
 from voxglove.core.records import InboxItem
-
-__all__ = ["postgres", "schema"]
 
 pytestmark = pytest.mark.real_loop
 
@@ -57,14 +55,6 @@ async def test_many_connections_migrate_once(postgres: PostgresServer, schema: s
         assert await texts(pools[7].store("talk")) == ["hello"]
     finally:
         await asyncio.gather(*[pool.aclose() for pool in pools])
-
-
-def test_many_processes_migrate_once(postgres: PostgresServer, schema: str) -> None:
-    with peers(postgres, schema, 3) as started:
-        for peer in started:
-            peer.tell("open")
-        assert [peer.answer() for peer in started] == ["opened"] * 3
-    assert versions(postgres, schema) == VERSIONS
 
 
 async def test_those_who_wait_for_a_migration_find_it_done(
