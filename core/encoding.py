@@ -9,26 +9,30 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
 
-DEEPEST = 200
-"""Levels of lists and objects that are written; readers of JSON refuse more."""
+DEEPEST = 150
+"""Levels of lists and objects that are written. Readers of JSON have a limit, and a history that
+one value made unreadable would be lost."""
 
 LEFT_OUT = "[not storable]"
 """Stands for what contains itself or lies too deep."""
 
 
 def json_bytes(value: object) -> bytes:
-    """`value` as JSON in UTF-8; never raises.
+    """`value` as JSON in UTF-8; raises only what the `__str__` of a value raises.
 
     Dataclasses and pydantic models become objects of all their fields, what JSON does not know
     becomes text, NaN and infinity null. Half a surrogate pair becomes U+FFFD, since no encoding
     can carry it; bytes that are no text become base64.
     """
     try:
-        return to_json(value, fallback=str, inf_nan_mode="null")
-    except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+        written = to_json(value, fallback=str, inf_nan_mode="null")
+        if written.count(b"[") + written.count(b"{") > DEEPEST:
+            from_json(written)  # the only way to be sure: it raises if this is too deep
+    except (ValueError, TypeError, RecursionError):  # PydanticSerializationError is a ValueError
         return to_json(_plain(value, ()))
+    return written
 
 
 def whole_text(text: str) -> str:
@@ -51,10 +55,10 @@ def _plain(value: object, inside: tuple[int, ...]) -> object:
         return {whole_text(str(key)): _plain(one, within) for key, one in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(one, within) for one in value]
-    return _leaf(value)
+    return _leaf(value, within)
 
 
-def _leaf(value: object) -> object:
+def _leaf(value: object, inside: tuple[int, ...]) -> object:
     if isinstance(value, str):
         return whole_text(value)
     if isinstance(value, float):
@@ -65,6 +69,7 @@ def _leaf(value: object) -> object:
         except UnicodeDecodeError:
             return base64.b64encode(value).decode()
     try:
-        return to_jsonable_python(value, fallback=str, inf_nan_mode="null")
-    except (PydanticSerializationError, ValueError, TypeError):
+        known = to_jsonable_python(value, fallback=str)
+    except (ValueError, TypeError, RecursionError):
         return whole_text(str(value))
+    return known if known is None or isinstance(known, int) else _plain(known, inside)

@@ -67,7 +67,7 @@ class SqliteStore:
     async def aclose(self) -> None:
         """Give the file back, durable sub-stores included. Idempotent.
 
-        Calls that were made before are finished first; later ones raise StoreError.
+        Calls that were made before still complete; later ones raise StoreError.
         """
         for database in self._taken():
             await database.release()  # waits at the last user of the file alone

@@ -35,6 +35,11 @@ def optional_text(text: str | None) -> str | None:
     return None if text is None else whole_text(text)
 
 
+def is_taken(error: sqlite3.IntegrityError) -> bool:
+    """Whether a row was refused because there is one of its id."""
+    return error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+
+
 class MessageReader:
     """Reads one conversation and decodes what changed since it read last.
 
@@ -77,6 +82,8 @@ def insert_messages(
                 ),
             )
         except sqlite3.IntegrityError as error:
+            if not is_taken(error):
+                raise
             raise message_taken(message.id, session) from error
 
 

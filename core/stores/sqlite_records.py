@@ -21,7 +21,7 @@ from ..records import (
     task_from_json,
 )
 from .checks import item_taken, no_item, no_task
-from .sqlite_history import insert_messages, optional_text
+from .sqlite_history import insert_messages, is_taken, optional_text
 
 Row: TypeAlias = tuple[str, str, str, str | None, str, int, str, str | None]
 
@@ -111,6 +111,8 @@ def insert_item(connection: sqlite3.Connection, session: str, item: InboxItem) -
             ),
         )
     except sqlite3.IntegrityError as error:
+        if not is_taken(error):
+            raise
         raise item_taken(item.id, session) from error
 
 
