@@ -67,9 +67,7 @@ class Progress:
         """Whether the checkpoint came to hold before this commit. Raises UsageError."""
         if checkpoint_id not in self.checkpoints:
             known = _names(self.checkpoints)
-            raise UsageError(
-                f"checkpoint_fired: no checkpoint {checkpoint_id!r}; there are {known}"
-            )
+            raise UsageError(f"checkpoint_fired: no checkpoint {checkpoint_id!r}; known: {known}")
         return self.checkpoints[checkpoint_id] > 0
 
 

@@ -150,12 +150,26 @@ def _model_of(
             raise UsageError(f"{where}: a field id is letters, digits and _ (the label is free)")
         if not isinstance(spec, FieldSpec) or spec.schema is None:
             raise UsageError(f"{where}: give FieldSpec(schema=<type>, …)")
-        columns[name] = (spec.schema, spec.default)
         try:
+            columns[name] = (spec.schema, _default(spec))
             _model({name: columns[name]}, name)
         except PydanticUserError as error:
             raise UsageError(f"{where}: pydantic knows no such type; {error.message}") from error
     return _model(columns, step_id)
+
+
+def _default(spec: FieldSpec) -> object:
+    """The field's default, which may stand in the schema: Annotated[str, Field(default="")]."""
+    if spec.default is not ...:
+        return spec.default
+    own = FieldInfo.from_annotation(spec.schema)  # type: ignore[arg-type]
+    if own.is_required():
+        return ...
+    return (
+        own.default
+        if own.default_factory is None
+        else FieldInfo(default_factory=own.default_factory)
+    )
 
 
 def _model(columns: Mapping[str, tuple[object, object]], step_id: str) -> type[BaseModel]:

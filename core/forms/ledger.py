@@ -17,7 +17,7 @@ from .state import Dispatch, DispatchState, Edge, FormInstance, FormStatus
 MAX_PATCH_ROUNDS = 8
 """Patches of hooks that may follow from one another before the next is refused."""
 
-MAX_BEGINNINGS = 3
+MAX_BEGINNINGS = 5
 """How often a run that is interrupted each time is begun before it counts as failed."""
 
 

@@ -5,6 +5,7 @@ are left alone, so several runners, and whoever changes the prompt, do not get i
 (spec core 19.23).
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
@@ -73,7 +74,7 @@ def use_form_runner(
     if line:
         provider = _line_provider(runner)
         took.append(host.add_context_provider(provider, delivery="iteration", id=f"{prefix}line"))
-    took.append(host.add_turn_preparer(_resuming(runner)))
+    took.append(host.add_turn_preparer(_resuming(runner, hook_timeout_s + 1.0)))
 
     def take_back() -> None:
         for one in took:
@@ -100,10 +101,11 @@ def _line_provider(runner: FormRunner) -> ContextProvider:
     return line
 
 
-def _resuming(runner: FormRunner) -> TurnPreparer:
+def _resuming(runner: FormRunner, limit_s: float) -> TurnPreparer:
     async def resume(preparation: TurnPreparation) -> None:
         try:
-            await runner.resume()
+            async with asyncio.timeout(limit_s):
+                await runner.resume()
         except Exception as error:  # what is owed stays owed; the turn goes on
             logger.warning("form hooks not resumed", exc_info=error)
 

@@ -40,8 +40,8 @@ def form_line(snapshot: FormSnapshot) -> str:
             f"{head} waiting: {_wait_message(definition, instance)} · it cannot change until then"
         )
     step = definition.step(evaluation.open_step or "")
+    reasons = _one_line("; ".join(instance.rejected.values()))
     if step is None:
-        reasons = _one_line("; ".join(instance.rejected.values()))
         return f"{head} all answered, but refused: {reasons}" if reasons else ""
     place = f"step {_number(definition, step)}/{len(definition.steps)} {_quoted(step.title)}"
     if evaluation.revisit:
@@ -49,6 +49,7 @@ def form_line(snapshot: FormSnapshot) -> str:
         line = f"{head} back at {place} — go through it again, filling what is confirmed: {labels}"
     else:
         line = f"{head} {place} · pending: {', '.join(pending_labels(step, evaluation))}"
+    line += f" · refused: {reasons}" if reasons else ""
     later = [_preview(one) for one in definition.steps if _is_later(one, step, evaluation)]
     return f"{line}\nlater: {' · '.join(later)}" if later else line
 

@@ -7,9 +7,9 @@ revision share one tool, for the schemas of all tools are sent with every model 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from ..messages import ToolResultData
 from ..tool import Tool
@@ -32,13 +32,34 @@ from .runner import FormChange, FormRunner
 from .writing import found
 
 NAMES = ("list", "start", "status", "inspect", "fill", "revise", "abandon", "history")
-WHICH = "form id; only needed when several forms are open"
+WHICH = "form id, if several are open"
 SOURCE = "model"
 Wanted = TypeVar("Wanted", bound=BaseModel)
 
 
+def _compact(schema: dict[str, Any]) -> None:
+    """Leave out what a model does not need: the schemas of all tools go with every model call."""
+    schema.pop("title", None)
+    for one in schema["properties"].values():
+        one.pop("title", None)
+        if one.get("default", ...) is None:
+            del one["default"]
+
+
+# Written out, for a schema that says nothing ({}) is refused by some providers.
+Text = Annotated[str | None, WithJsonSchema({"type": "string"})]
+Values = Annotated[
+    dict[str, JsonValue], WithJsonSchema({"type": "object", "additionalProperties": True})
+]
+_KINDS = ("string", "number", "boolean", "object")
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+Value = Annotated[
+    JsonValue, WithJsonSchema({"anyOf": [*({"type": one} for one in _KINDS), _TEXTS]})
+]
+
+
 class _Input(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_compact)
 
 
 class ListInput(_Input):
@@ -46,34 +67,32 @@ class ListInput(_Input):
 
 
 class StartInput(_Input):
-    form: str = Field(description="id of the form to start")
-    values: dict[str, JsonValue] = Field(
-        default_factory=dict, description="answers that are known already, by field id or label"
+    form: str = Field(description="form id")
+    values: Values = Field(
+        default_factory=dict, description="answers known already, by field id or label"
     )
 
 
 class WhichInput(_Input):
-    form: str | None = Field(default=None, description=WHICH)
+    form: Text = Field(default=None, description=WHICH)
 
 
 class InspectInput(WhichInput):
-    step: str | None = Field(default=None, description="id or title of one step")
-    field: str | None = Field(default=None, description="id or label of one field")
+    step: Text = Field(default=None, description="id or title")
+    field: Text = Field(default=None, description="id or label")
 
 
 class FillInput(WhichInput):
-    values: dict[str, JsonValue] = Field(
-        description="answers by field id or label, of any step and as many as were given"
-    )
+    values: Values = Field(description="answers by field id or label, of any step")
 
 
 class ReviseInput(WhichInput):
     action: Literal["set", "retract", "undo", "redo"]
-    field: str | None = Field(
-        default=None, description="id or label; undo and redo without it mean the last answer"
+    field: Text = Field(
+        default=None, description="id or label; undo and redo without it: the last answer"
     )
-    value: JsonValue = Field(default=None, description="the new answer, for set")
-    reason: str | None = None
+    value: Value = Field(default=None, description="the new answer, for set")
+    reason: Text = None
 
 
 class AbandonInput(WhichInput):
@@ -81,9 +100,7 @@ class AbandonInput(WhichInput):
 
 
 class HistoryInput(WhichInput):
-    field: str | None = Field(
-        default=None, description="id or label: every answer given for it; without: all forms"
-    )
+    field: Text = Field(default=None, description="id or label")
 
 
 def form_tools(runner: FormRunner, *, prefix: str = "glove_form_") -> tuple[Tool, ...]:
@@ -139,7 +156,7 @@ def form_tools(runner: FormRunner, *, prefix: str = "glove_form_") -> tuple[Tool
         _tool(
             prefix,
             "history",
-            "Show every answer that was given for a field, or the forms filled in so far.",
+            "Show every answer given for a field; without a field the forms filled in so far.",
             HistoryInput,
             calls.history,
         ),
