@@ -50,7 +50,7 @@ const transcript = new Transcript(find("transcript"), find("empty"), (turn) => {
 const tools = new ToolCalls((chip) => place(chip));
 const slots = new Slots(find("slots"), (card) => place(card), {
   send: (message) => call?.send(message),
-  settled: (id, said) => keep.add({ t: "settled", id, said }),
+  settled: (id, outcome) => keep.add({ t: "settled", id, outcome }),
   asked: (title) => (find("asks").textContent = `The agent shows: ${title}`),
 });
 const developer = new Developer(find("developer"), {
@@ -143,14 +143,17 @@ const SHOW = {
     if (event.type === "turn") transcript.turn(event);
     else if (event.type === "tool") tools.tool(event);
   },
-  settled: ({ id, said }) => slots.settle(id, said),
+  settled: ({ id, outcome }) => slots.settle(id, outcome),
   picture: ({ name }) => transcript.picture(null, name),
 };
 
 const LIVE = {
   ready,
   state: ({ state }) => showState(state),
-  error: ({ code, message }) => notice([message, ADVICE[code]].filter(Boolean).join(" ")),
+  error: (message) => {
+    if (slots.refuse(message)) return;
+    notice([message.message, ADVICE[message.code]].filter(Boolean).join(" "));
+  },
 };
 
 function take(message) {
