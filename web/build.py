@@ -156,7 +156,7 @@ def call_factory(shared: Shared) -> CallFactory:
                     answer=answer_to(opened.agent),
                     assistant=opened.agent.name,
                     live_text=opened.live_text,
-                    resolve_inbox=opened.agent.resolve_inbox_item,
+                    agent=opened.agent,
                 )
 
     def factory(

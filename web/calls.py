@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ..core.external import AgentEvent, EventReceipt
 from ..media.call import Call
 from ..media.events import EndReason
 from ..media.transport import CallInfo
@@ -45,16 +46,24 @@ class LiveWords(Protocol):
     show: Callable[[str], None]
 
 
+class LiveAgent(Protocol):
+    """What reaches an agent on a call from outside; core.agent.Agent is one."""
+
+    async def resolve_inbox_item(self, item_id: str, response: str) -> bool: ...
+
+    async def emit_event(self, event: AgentEvent) -> EventReceipt: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltCall:
     """A call ready to run, how people's answers reach its display stack, who can show its answers
-    while they grow, and who answers an item (id, response) of its agent's inbox."""
+    while they grow, and the agent that is told what comes from outside."""
 
     call: Call
     answer: Answer = lambda request: False
     assistant: str = "Assistant"
     live_text: LiveWords | None = None
-    resolve_inbox: Callable[[str, str], Awaitable[bool]] | None = None
+    agent: LiveAgent | None = None
 
 
 CallFactory = Callable[[CallInfo, asyncio.TaskGroup], AbstractAsyncContextManager[BuiltCall]]

@@ -130,18 +130,19 @@ class RemoteStores:
     ) -> object:
         """The parsed answer; None when there is none. A failure that passes is tried again.
 
-        `lost` holds the keys of writes that were cancelled: it grows when this one is, and the
-        server is told of them with the next request, so that none of them is done after it.
-        Raises RemoteStoreError, UsageError, UnknownMessageError, UnknownRecordError.
+        `lost` holds the keys of writes that were cancelled or got no answer: it grows when this one
+        is, and the server is told of them with the next request, so that none of them is done
+        after it. Raises RemoteStoreError, UsageError, UnknownMessageError, UnknownRecordError.
         """
         lost = [] if lost is None else lost
-        told = lost[:MAX_ABANDONED]
+        told = list(lost)
         key = "" if method == "GET" else uuid.uuid4().hex
         try:
             answer = await self._persist(method, path, body, _headers(key, body, told))
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, RemoteStoreError):
             if key:
                 lost.append(key)
+                del lost[:-MAX_ABANDONED]
             raise
         lost[:] = [one for one in lost if one not in told]
         return answer
@@ -233,7 +234,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
 def _parsed(raw: bytes, what: str) -> object:
     try:
         return json.loads(raw) if raw else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RemoteStoreError(f"{what}: the answer is no JSON") from error
 
 

@@ -279,7 +279,7 @@ def read_message(raw: object, at: str = "message") -> Message:
     """One message of parsed JSON. Raises BadField."""
     try:
         return decode_message(json.dumps(raw))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadField(at, f"is no message: {' '.join(str(error).split())[:200]}") from error
 
 

@@ -36,11 +36,13 @@ def booked(folder: Path) -> list[tuple[str, int, str]]:
 
 
 @asynccontextmanager
-async def served(folder: Path, *target: str) -> AsyncIterator[Served]:
+async def served(folder: Path, *target: str, extra: str = "") -> AsyncIterator[Served]:
     """The demo agent on a free port, its book in `folder`; or the agent `target` of a module in
-    DESKS. Ended by SIGTERM."""
+    DESKS. `extra` are more lines of configuration. Ended by SIGTERM."""
     config = folder / "voxglove.yaml"
-    config.write_text(f"bookings: {folder / 'book.db'}\nmodel: demo\nserver: {{drain_s: 1}}\n")
+    config.write_text(
+        f"bookings: {folder / 'book.db'}\nmodel: demo\nserver: {{drain_s: 1}}\n{extra}"
+    )
     process = await asyncio.create_subprocess_exec(
         PROGRAM,
         *("serve", *target, "--port", "0", "--config", str(config)),

@@ -1,4 +1,4 @@
-"""A server with a store behind its `/sessions` door and a model behind `/chat`, on a real socket."""
+"""A server with a store behind `/sessions` and a model behind `/chat`, on a real socket."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from ...adapters.models.failures import empty
 from ...adapters.stores.remote_wire import BadField, Fields
-from ...core.cancel import CancelToken
+from ...core.cancel import AbortScope, CancelToken
 from ...core.errors import AbortError, ModelError
 from ...core.model import Model, ModelRequest
 from ..server import SERVER, Server, problem, refuse_outsider
@@ -130,6 +130,7 @@ async def post_chat(request: web.Request) -> web.StreamResponse:
         asked = await _read(request)
         if isinstance(asked, web.Response):
             return asked
+        server.metrics.count("chats_total")
         return await _answer(request, model, asked, token)
 
 
@@ -174,7 +175,8 @@ async def _answer(
 async def _ask(model: Model, asked: ModelRequest, stream: ChatStream, token: CancelToken) -> None:
     """Never raises but for cancellation: a failure is the stream's last event."""
     try:
-        result = await model.prompt(asked, stream.put, token)
+        async with AbortScope(token):
+            result = await model.prompt(asked, stream.put, token)
         if not result.messages:
             raise empty(f"{model.name} gave no message")
         stream.done(result)

@@ -6,6 +6,8 @@ a call that lives on this server is told; any other finds the answer when it ask
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...adapters.stores.remote_wire import (
     Fields,
     event_from,
@@ -15,6 +17,7 @@ from ...adapters.stores.remote_wire import (
 )
 from ...core.errors import UsageError
 from ...core.external import EventQueue
+from ...core.messages import random_id
 from ...core.records import item_json, utc_now
 from .sessions_asked import MAX_LIST, Asked
 from .sessions_history import are_stored, read_batch
@@ -57,8 +60,8 @@ async def resolve_item(asked: Asked) -> object:
     item_id = asked.item or body.text("itemId")
     response = body.text("response")
     at = body.optional_text("resolved_at") or utc_now()
-    if asked.resolve_live is not None:
-        return {"resolved": await asked.resolve_live(item_id, response)}
+    if asked.live is not None:
+        return {"resolved": await asked.live.resolve_inbox_item(item_id, response)}
     resolved = await store.resolve_inbox_item(item_id, response, at)
     if not resolved and asked.again:
         known = {item.id: item for item in await store.get_inbox_items()}.get(item_id)
@@ -88,8 +91,12 @@ async def get_events(asked: Asked) -> object:
 
 
 async def put_event(asked: Asked) -> object:
-    """`{event}`; `{accepted}`, false when its id was seen before."""
+    """`{event}`; `{accepted}`, false when its id was seen before or nobody wants it."""
     event = event_from(Fields(asked.body.raw("event"), "event"))
+    if asked.live is not None:
+        receipt = await asked.live.emit_event(event)
+        return {"accepted": receipt.status not in ("dropped", "duplicate")}
+    event = event if event.id else replace(event, id=random_id("evt"))
     accepted = await _queue(asked).put(event)
     if not accepted and asked.again:
         accepted = event in await _queue(asked).peek()

@@ -132,7 +132,9 @@ def _door(action: Action, method: str) -> Handler:
         async with sessions.place() as free:
             if not free:
                 return problem(503, "busy", "too many store requests at once", retry_after_s=1)
-            return await _serve(request, server, sessions, sessions.stores, action)
+            found = await _serve(request, server, sessions, sessions.stores, action)
+            server.metrics.count("store_requests_total", answer=f"{found.status // 100}xx")
+            return found
 
     return handle
 
@@ -161,7 +163,7 @@ async def _serve(
             body=Fields(body),
             again=bool(key) and REPEATED in request.headers,
             item=request.match_info.get("item", ""),
-            resolve_live=None if live is None else live.resolve_inbox,
+            live=None if live is None else live.agent,
         )
         if not key:
             return _response(await _done(action, asked))

@@ -19,6 +19,7 @@ from ...core.store import (
     SubAgentStores,
     TaskStore,
 )
+from ..calls import LiveAgent
 
 MAX_SMALL = 1_048_576
 """Body of a request without messages."""
@@ -36,9 +37,6 @@ GROUPS: dict[Feature, type] = {
     "sub_agents": SubAgentStores,
 }
 
-ResolveLive = Callable[[str, str], Awaitable[bool]]
-"""Answers an inbox item (id, response) of a call that lives on this server, and tells its agent."""
-
 
 class Unsupported(LookupError):
     """The store lacks a group."""
@@ -47,15 +45,16 @@ class Unsupported(LookupError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """One request: `body` is {} where none is expected, `again` says that the client repeats a
-    write whose answer it did not get, `item` is the item that the path names. The groups of the
-    store raise Unsupported where it lacks them."""
+    write whose answer it did not get, `item` is the item that the path names, `live` the agent of a
+    session that is a call on this server now. Groups raise Unsupported where the store lacks
+    them."""
 
     session: str
     store: Store
     body: Fields
     again: bool = False
     item: str = ""
-    resolve_live: ResolveLive | None = None
+    live: LiveAgent | None = None
 
     @property
     def consumption(self) -> ConsumptionStore:
