@@ -35,7 +35,7 @@ class _Native:
 
 _NATIVE: Mapping[str, _Native] = {
     "anthropic": _Native(("ANTHROPIC_API_KEY",), "claude-haiku-4-5", "anthropic"),
-    "gemini": _Native(("GEMINI_API_KEY", "GOOGLE_API_KEY"), "gemini-2.5-flash", "google.genai"),
+    "gemini": _Native(("GEMINI_API_KEY", "GOOGLE_API_KEY"), "gemini-flash-latest", "google.genai"),
 }
 
 PROVIDERS: tuple[str, ...] = ("openai", *_NATIVE, *(name for name in ENDPOINTS if name != "openai"))
@@ -80,7 +80,8 @@ def create_adapter(
                is sent too. Such a server, and the local providers, need none
     base_url   None: `<PROVIDER>_BASE_URL` in `env`, else the provider's own
     timeout_s  bounds every silence of the server
-    cache      True, `5m` or `1h`: keep the prefix of requests at the provider
+    cache      True, `5m` or `1h`: keep the prefix of requests at the provider. Gemini and most
+               compatible servers do so unasked and have no setting for it
     api        which of OpenAI's wires. None: `responses` for OpenAI itself, `chat` for every other
                server
     env        where keys and addresses are looked up; None: the environment of this process
@@ -237,7 +238,6 @@ def _gemini(settings: _Settings, key: Secret) -> Model:
         max_tokens=settings.max_tokens,
         reasoning_effort=settings.reasoning_effort,
         timeout_s=settings.timeout_s,
-        cache=settings.cache,
     )
     return GeminiModel(config, key)
 

@@ -21,6 +21,9 @@ from .openai_wire import Answer, shown_names, streamed_body, whole_body
 
 __all__ = ["NO_KEY", "OpenAIConfig", "OpenAIModel"]
 
+USAGE_S = 0.5
+"""How long the count of tokens and the end of the body may follow the end of the answer."""
+
 
 class OpenAIModel:
     """A Model. Raises ModelError at construction when the SDK is not installed."""
@@ -62,6 +65,9 @@ class OpenAIModel:
                 text = answer.feed(chunk)
                 if text:
                     notify(TextDelta(text=text))
+                if answer.finish is not None:
+                    await self._client.rest(stream, answer.feed, USAGE_S)
+                    break
         if answer.finish is None:
             # The SDK takes an early end of the body for the end of the answer.
             raise failures.broken(f"{self.name} broke off its answer")

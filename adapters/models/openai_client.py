@@ -1,17 +1,18 @@
 """The `openai` SDK as both wires use it: made on first use, bounded, its errors in our words.
 
-Owned by one model. It never retries (the SDK's own retries are off), and it reads nothing from the
-environment but the machine's proxy settings (DESIGN 7).
+Owned by one model. It never retries (the SDK's own retries are off). Of the environment it reads
+nothing (DESIGN 7) but what the SDK cannot be told to leave: the machine's proxies and certificates,
+and OPENAI_CUSTOM_HEADERS.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...core.cancel import AbortScope, CancelToken
 from ...core.errors import ModelError
@@ -20,7 +21,9 @@ from . import failures
 from .openai_config import OPENAI_URL, OpenAIConfig
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI, OpenAIError
+    from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
+
+T = TypeVar("T")
 
 NO_KEY = Secret("none")
 """What servers without keys (Ollama, vLLM) are sent: the SDK wants something."""
@@ -73,6 +76,20 @@ class OpenAIClient:
             except ValueError as error:
                 # JSON, UTF-8 or types: the wire modules raise nothing else for a bad answer.
                 raise failures.garbled(f"{self.name} sent no valid answer: {error}") from error
+
+    async def rest(
+        self, stream: AsyncStream[T], take: Callable[[T], object], seconds: float
+    ) -> None:
+        """What still follows an answer that has ended: a count of tokens, the end of the body.
+
+        A server that goes on for longer, or breaks off, holds nobody up: the answer is whole.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                async for value in stream:
+                    take(value)
+        except (TimeoutError, self._openai.APIConnectionError):
+            return
 
     async def aclose(self) -> None:
         """Close idle connections."""

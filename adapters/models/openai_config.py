@@ -28,7 +28,7 @@ class ChatDialect:
     reads_video       videos where images go (spec core 6); otherwise as documents
     reasoning_field   where reasoning is handed back on tool turns; None: never handed back
     cache_hints       prompt_cache_key and prompt_cache_retention
-    call_id_chars     the longest tool call id it takes
+    call_id_chars     the longest tool call id it takes; Kimi's hold the function's whole name
     """
 
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
@@ -36,7 +36,7 @@ class ChatDialect:
     reads_video: bool = True
     reasoning_field: Literal["reasoning_content", "reasoning"] | None = "reasoning_content"
     cache_hints: bool = False
-    call_id_chars: int = 64
+    call_id_chars: int = 100
 
 
 OPENAI_DIALECT = ChatDialect(

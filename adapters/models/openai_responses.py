@@ -7,10 +7,7 @@ HTTP stream: an abort or a cancellation closes it. It never retries.
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ...core.cancel import CancelToken
 from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
@@ -22,10 +19,6 @@ from .openai_config import OpenAIConfig
 from .openai_media import check_not_wasted
 from .openai_responses_wire import ResponseAnswer, streamed_body, whole_body
 from .openai_wire import shown_names
-
-if TYPE_CHECKING:
-    from openai import AsyncStream
-    from openai.types.responses import ResponseStreamEvent
 
 __all__ = ["OpenAIConfig", "OpenAIResponsesModel"]
 
@@ -74,7 +67,7 @@ class OpenAIResponsesModel:
                 if text:
                     notify(TextDelta(text=text))
                 if answer.ended is not None:
-                    await _drain(stream)
+                    await self._client.rest(stream, lambda event: None, CLOSE_S)
                     break
         if answer.ended is None:
             raise failures.broken(f"{self.name} broke off its answer")
@@ -102,11 +95,3 @@ class OpenAIResponsesModel:
         calls = message.tool_calls
         notify(event(text=message.text, tool_calls=calls, stop_reason=stop, usage=usage))
         return ModelResult(messages=(message,), usage=usage, stop_reason=stop)
-
-
-async def _drain(stream: AsyncStream[ResponseStreamEvent]) -> None:
-    """Let the body end by itself, if it does so at once; else closing gives up the connection."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(CLOSE_S):
-            async for _ in stream:
-                pass

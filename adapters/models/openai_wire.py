@@ -297,19 +297,31 @@ class Answer:
         return text
 
     def _take_call(self, fragment: ChoiceDeltaToolCall) -> None:
-        """Fragments belong together by index; a second id under one index is another call."""
-        # Ollama sends every call whole under index 0, some servers send no index at all.
+        """Put a fragment to its call: by index where it has one, else to the last."""
         index = getattr(fragment, "index", None)
-        index = len(self._calls) - 1 if index is None else index
-        place = self._places.get(index)
-        if place is None or (fragment.id and self._calls[place].id not in ("", fragment.id)):
-            place = self._places[index] = len(self._calls)
+        last = len(self._calls) - 1
+        place = last if index is None else self._places.get(index, -1)
+        if place < 0 or _begins_another(self._calls[place], fragment):
+            place = len(self._calls)
             self._calls.append(_CallDraft())
+        if index is not None:
+            self._places[index] = place
         call = self._calls[place]
         call.id = fragment.id or call.id
         if fragment.function is not None:
             call.name = call.name or fragment.function.name or ""
             call.arguments += _as_text(fragment.function.arguments)
+
+
+def _begins_another(call: _CallDraft, fragment: ChoiceDeltaToolCall) -> bool:
+    """Whether a fragment at the place of `call` is another call: Ollama sends every call whole
+    under index 0, and some servers do so without ids."""
+    if fragment.id and call.id:
+        return fragment.id != call.id
+    function = fragment.function
+    if function is None or not function.name or not function.arguments or not call.arguments:
+        return False
+    return isinstance(parsed_arguments(call.arguments), dict)
 
 
 def _as_text(arguments: object) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from tests.adapters.openai_suite import CHAT, HELLO
+from tests.adapters.openai_suite import CHAT, HELLO, USAGE
 from tests.simulators.openai_chat import (
     Scripted,
     call_chunk,
@@ -110,18 +113,34 @@ async def test_calls_are_put_together_from_mixed_fragments() -> None:
 
 @real_loop
 @pytest.mark.parametrize("index", [0, None])
-async def test_whole_calls_without_an_index_of_their_own_stay_apart(index: int | None) -> None:
+@pytest.mark.parametrize("ids", [("a", "b"), ("", "")])
+async def test_calls_without_an_index_of_their_own_stay_apart(
+    index: int | None, ids: tuple[str, str]
+) -> None:
     script = Scripted(
         choices=[
-            call_chunk(index, "a", "one", "{}"),
-            call_chunk(index, "b", "two", "{}"),
+            call_chunk(index, ids[0], "one", '{"a":'),
+            call_chunk(index, arguments="1}"),
+            call_chunk(index, ids[1], "two", "{}"),
             finish("stop"),
         ]
     )
     async with CHAT.asked(script) as call:
         result = await call.ask()
-    assert [c.tool_name for c in result.messages[0].tool_calls] == ["one", "two"]
+    expected = [("one", {"a": 1}), ("two", {})]
+    assert [(c.tool_name, c.input_args) for c in result.messages[0].tool_calls] == expected
     assert result.stop_reason == "tool_use"
+
+
+@real_loop
+@pytest.mark.parametrize("ends", ["hangs", "drops"])
+async def test_an_answer_that_has_ended_is_whole_however_the_body_ends(ends: Any) -> None:
+    ended = Scripted(choices=[text_chunk("Hi."), finish("stop")], usage=USAGE[0], ends=ends)
+    async with CHAT.asked(ended) as call:
+        started = asyncio.get_running_loop().time()
+        result = await call.ask()
+        assert asyncio.get_running_loop().time() - started < 3
+    assert result.messages[0].text == "Hi." and result.usage.tokens_in == 20
 
 
 @real_loop

@@ -31,6 +31,7 @@ MESSAGE = {
 }
 VIDEOS = {"video/mp4", "video/webm"}
 MAX_CALL_ID = 40
+COMPATIBLE_MAX_CALL_ID = 100
 COMPATIBLE_BODY = {"max_tokens", "reasoning_split"}
 COMPATIBLE_MESSAGE = {"reasoning_content", "reasoning"}
 
@@ -216,7 +217,8 @@ def _message(where: str, message: Json, compatible: bool) -> Iterator[str]:
     elif content is not None and not isinstance(content, str):
         yield f"{where}.content is neither text nor parts"
     if calls is not None:
-        yield from _calls(where, calls)
+        longest = COMPATIBLE_MAX_CALL_ID if compatible else MAX_CALL_ID
+        yield from _calls(where, calls, longest)
 
 
 def _part(where: str, part: Json, compatible: bool) -> Iterator[str]:
@@ -236,7 +238,7 @@ def _part(where: str, part: Json, compatible: bool) -> Iterator[str]:
             yield f"{where}: part {part.get('type')!r} is unknown or broken"
 
 
-def _calls(where: str, calls: object) -> Iterator[str]:
+def _calls(where: str, calls: object, longest: int) -> Iterator[str]:
     if not isinstance(calls, list) or not calls:
         yield f"{where}.tool_calls is empty"
         return
@@ -244,8 +246,8 @@ def _calls(where: str, calls: object) -> Iterator[str]:
         yield from schema.unknown(where, call, {"id", "type", "function"})
         if call.get("type") != "function":
             yield f"{where}: a call's type is function"
-        if not isinstance(call.get("id"), str) or not 0 < len(call["id"]) <= MAX_CALL_ID:
-            yield f"{where}: call id {call.get('id')!r} has not 1 to {MAX_CALL_ID} characters"
+        if not isinstance(call.get("id"), str) or not 0 < len(call["id"]) <= longest:
+            yield f"{where}: call id {call.get('id')!r} has not 1 to {longest} characters"
         yield from schema.unknown(where, call.get("function"), {"name", "arguments"})
         name = call["function"].get("name")
         if not isinstance(name, str) or not schema.NAME.fullmatch(name):

@@ -19,6 +19,10 @@ Json = dict[str, object]
 Ending = Literal["clean", "drops", "hangs"]
 
 
+FOR_EVER_S = 3_600
+"""A reply that hangs ends when the client leaves: that cancels the request's handler."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """One answer on the wire.
@@ -63,7 +67,7 @@ class SseServer:
     """Serves replies on 127.0.0.1 until its `running()` block is left.
 
     bodies   the requests it took, in order; `refused` those of them it would not answer, and why
-    closed   set when a client leaves a reply that hangs; `left_at` is the loop time of that
+    closed   set when a client leaves before its reply has ended; `left_at` is the loop time
     streams  replies that are being written now
     """
 
@@ -110,12 +114,16 @@ class SseServer:
         self.streams += 1
         try:
             return await self._send(request, reply)
+        except asyncio.CancelledError:  # the client has left
+            self.left_at = asyncio.get_running_loop().time()
+            self.closed.set()
+            raise
         finally:
             self.streams -= 1
 
     async def _send(self, request: web.Request, reply: Reply) -> web.StreamResponse:
         if reply.silent:
-            await self._hang()
+            await asyncio.sleep(FOR_EVER_S)
         if reply.pause_s:
             await asyncio.sleep(reply.pause_s)
         if reply.whole is not None:
@@ -138,18 +146,10 @@ class SseServer:
                 if reply.write_bytes:
                     await asyncio.sleep(0)
         if reply.ends == "hangs":
-            await self._hang()
+            await asyncio.sleep(FOR_EVER_S)
         if reply.ends == "drops":
             assert request.transport is not None
             request.transport.close()
             return response
         await response.write_eof()
         return response
-
-    async def _hang(self) -> None:
-        """Until the client leaves, which cancels this handler."""
-        try:
-            await asyncio.sleep(3_600)
-        finally:
-            self.left_at = asyncio.get_running_loop().time()
-            self.closed.set()
