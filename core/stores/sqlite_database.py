@@ -124,11 +124,7 @@ class _OneThread(ThreadPoolExecutor):
         """As the executor's. Raises StoreError when too many jobs wait."""
         if not self._room.acquire(blocking=False):
             raise StoreError("too many calls wait for the database: the disk is too slow for them")
-        try:
-            job = super().submit(fn, *args, **kwargs)
-        except BaseException:
-            self._room.release()
-            raise
+        job = super().submit(fn, *args, **kwargs)
         job.add_done_callback(lambda _: self._room.release())
         return job
 

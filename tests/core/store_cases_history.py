@@ -171,6 +171,13 @@ class MessageCases(StoreCases):
             before, found, after = await opened.get_messages()
             assert (before.text, found, after.text) == ("before", wanted, "after")
 
+    async def test_who_has_read_before_sees_an_amendment(self, rig: StoreRig) -> None:
+        store = await rig.open(fresh())
+        await store.append_messages([said("one", "m1"), said("two", "m2")])
+        for text in ("first", "second"):
+            await store.amend_message("m1", {"text": text})
+            assert await texts(store) == [text, "two"]
+
     async def test_an_amendment_of_an_unknown_message_changes_nothing(self, rig: StoreRig) -> None:
         store, other = await rig.open(fresh()), await rig.open(fresh())
         await store.append_messages([said("mine", "m1")])

@@ -242,3 +242,6 @@ class IsolationCases(StoreCases):
         assert [one.response for one in await store.get_resolved_inbox_items()] == ["yes"]
         await store.append_messages([said("seen")])
         assert await texts(other) == ["seen"]
+        (message,) = await store.get_messages()
+        await other.amend_message(message.id, {"text": "changed"})
+        assert await texts(store) == ["changed"]

@@ -6,7 +6,9 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,8 +16,8 @@ import pytest
 
 from tests.core.store_rig import said, texts
 from voxglove.core import StoreError, UsageError
-from voxglove.core.stores import SqliteConfig, SqliteStore
-from voxglove.core.stores.sqlite_database import connect
+from voxglove.core.stores import SqliteConfig, SqliteStore, sqlite_database
+from voxglove.core.stores.sqlite_database import WAL_PAUSE_S, connect
 from voxglove.core.stores.sqlite_schema import MIGRATIONS, migrate
 
 
@@ -269,6 +271,36 @@ def test_many_who_open_a_new_file_at_once_find_it_ready(path: Path) -> None:
         one.join()
     assert len(found) == 4
     assert version(path) == len(MIGRATIONS)
+
+
+def test_a_file_that_others_write_becomes_wal_when_they_are_done(path: Path) -> None:
+    with raw(path) as other, ThreadPoolExecutor(1, thread_name_prefix="test") as thread:
+        other.execute("BEGIN IMMEDIATE")
+        opening = thread.submit(lambda: connect(str(path), SqliteConfig(busy_timeout_ms=0)).close())
+        time.sleep(3 * WAL_PAUSE_S)  # real: it waits in another thread
+        assert not opening.done()
+        other.execute("COMMIT")
+        opening.result()
+    assert version(path) == len(MIGRATIONS)
+
+
+def test_a_file_that_stays_written_is_not_waited_for_for_ever(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_database, "WAL_PAUSE_S", 0.0)
+    with raw(path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="locked"):
+            connect(str(path), SqliteConfig(busy_timeout_ms=0))
+        other.execute("COMMIT")
+
+
+def test_where_wal_is_impossible_a_local_disk_is_asked_for() -> None:
+    with (
+        closing(sqlite3.connect(":memory:")) as connection,
+        pytest.raises(StoreError, match="local disk"),
+    ):
+        sqlite_database._use_wal(connection)
 
 
 @pytest.mark.parametrize(("wanted", "number"), [("normal", 1), ("full", 2)])

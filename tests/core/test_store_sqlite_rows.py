@@ -6,6 +6,8 @@ import asyncio
 import json
 import sqlite3
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -37,7 +39,13 @@ from voxglove.core.stores.sqlite_events import (
     pending_events,
     put_event,
 )
-from voxglove.core.stores.sqlite_history import MessageReader, insert_messages, open_session
+from voxglove.core.stores.sqlite_history import (
+    MessageReader,
+    insert_messages,
+    open_session,
+    patch_message,
+)
+from voxglove.core.stores.sqlite_schema import transaction
 
 
 @pytest.fixture
@@ -161,9 +169,45 @@ async def test_deleting_a_session_deletes_all_of_it(path: Path) -> None:
                 assert rows == [("other",)]
         with pytest.raises(StoreError, match="FOREIGN KEY"):
             await store.append_messages([said("gone")])
+        with pytest.raises(StoreError, match="FOREIGN KEY"):
+            await store.add_inbox_item(item("gone"))
+
+
+async def test_a_status_nobody_knows_is_a_store_error(path: Path) -> None:
+    async with SqliteStore(path, "talk") as store:
+        await store.add_inbox_item(item("a"))
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE inbox SET status = 'lost'")
+        with pytest.raises(StoreError, match="'lost'"):
+            await store.get_inbox_items()
 
 
 # From outside
+
+
+def test_two_who_amend_one_message_undo_nothing_of_each_other(path: Path) -> None:
+    """As two processes would: each with a connection of its own."""
+    with closing(connect(str(path), SqliteConfig())) as connection:
+        open_session(connection, "talk", None, None, POSTED)
+        insert_messages(connection, "talk", [Message(sender="agent", id="m", heard="0")])
+    together = threading.Barrier(2)
+    rounds = 40
+
+    def amend() -> None:
+        with closing(connect(str(path), SqliteConfig())) as connection:
+            together.wait()
+            for _ in range(rounds):
+                with transaction(connection):
+                    (message,) = MessageReader().read(connection, "talk")
+                    heard = str(int(message.heard or 0) + 1)
+                    patch_message(connection, "talk", "m", {"heard": heard})
+
+    with ThreadPoolExecutor(2, thread_name_prefix="test") as pool:
+        for done in [pool.submit(amend), pool.submit(amend)]:
+            done.result()
+    with closing(connect(str(path), SqliteConfig())) as connection:
+        (message,) = MessageReader().read(connection, "talk")
+    assert message.heard == str(2 * rounds)
 
 
 async def test_sessions_are_listed_oldest_first(path: Path) -> None:
