@@ -117,9 +117,11 @@ class _Body(TypedDict):
 
 
 class AnthropicModel:
-    """A Model. Raises ModelError at construction when the SDK is not installed."""
+    """A Model. Raises at construction: UsageError without a key, ModelError without the SDK."""
 
     def __init__(self, config: AnthropicConfig, api_key: Secret) -> None:
+        if not api_key:
+            raise UsageError("AnthropicModel.api_key: give a key; a server without keys takes any")
         try:
             import anthropic
             import httpx2  # a dependency of the SDK

@@ -39,6 +39,13 @@ class _Block:
     name: str = ""
     input: object = None
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is handed back with the turn."""
+        if self.kind == "thinking":
+            return bool(self.signature)
+        return self.kind in ("text", "tool_use", "redacted_thinking")
+
 
 class Answer:
     """An answer while it comes in. `complete` once the wire said that it is whole."""
@@ -115,8 +122,11 @@ class Answer:
         return [block for _, block in sorted(self._blocks.items()) if block.kind == kind]
 
     def _options(self) -> Mapping[str, object] | None:
-        """The order of the blocks, kept only where there is thinking to hand back."""
-        blocks = [block for _, block in sorted(self._blocks.items())]
+        """The order of the blocks, kept only where there is thinking to hand back.
+
+        Thinking that was cut off before its signature came is not taken back by the wire.
+        """
+        blocks = [block for _, block in sorted(self._blocks.items()) if block.is_kept]
         if self.refused or not any(block.kind in THINKING for block in blocks):
             return None
         return {OPTIONS_KEY: {"model": self._model, "blocks": [_kept(block) for block in blocks]}}
@@ -159,7 +169,7 @@ class Answer:
         match delta.type:
             case "text_delta":
                 block.text += delta.text
-                return delta.text
+                return delta.text if block.kind == "text" else ""
             case "thinking_delta":
                 block.text += delta.thinking
             case "signature_delta":

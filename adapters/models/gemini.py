@@ -89,9 +89,11 @@ class GeminiConfig:
 
 
 class GeminiModel:
-    """A Model. Raises ModelError at construction when the SDK is not installed."""
+    """A Model. Raises at construction: UsageError without a key, ModelError without the SDK."""
 
     def __init__(self, config: GeminiConfig, api_key: Secret) -> None:
+        if not api_key:
+            raise UsageError("GeminiModel.api_key: give a key")  # the SDK would look for one
         try:
             import httpx2  # a dependency of the SDK
             from google import genai
@@ -252,8 +254,8 @@ class GeminiModel:
         loop, silence_s = asyncio.get_running_loop(), self._config.timeout_s
         httpx2 = self._httpx
         responses: list[Response] = []
-        before = _OPENED.set(responses)
         async with AbortScope(token):
+            before = _OPENED.set(responses)
             try:
                 async with asyncio.timeout(timeout_s), asyncio.timeout(silence_s) as silence:
                     yield lambda: silence.reschedule(loop.time() + silence_s)

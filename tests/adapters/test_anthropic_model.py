@@ -200,6 +200,30 @@ async def test_thinking_comes_back_where_it_stood_and_only_to_its_model() -> Non
     assert [one["type"] for one in sent(other)[1]] == ["text", "tool_use"]
 
 
+async def test_only_whole_thinking_is_kept() -> None:
+    script = Scripted(
+        blocks=[thinking("Cut o", ""), {"type": "brand_new"}, text("Well."), call("toolu_1", "now")]
+    )
+    whole = replace(script, blocks=[thinking("Hm.", "SIG"), *script.blocks])
+    async with asked(script, whole) as asking:
+        request = replace(HELLO, tools=(NOW,))
+        cut = (await asking.ask(request)).messages[0]
+        kept = (await asking.ask(request)).messages[0].provider_options
+    assert cut.provider_options is None and cut.reasoning_content == "Cut o"
+    assert kept is not None
+    options: Any = kept["anthropic"]
+    assert [one["type"] for one in options["blocks"]] == ["thinking", "text", "tool_use"]
+
+
+async def test_a_prompt_that_was_set_serves_requests_without_one() -> None:
+    async with asked(said("Hi."), said("Hi.")) as asking:
+        asking.model.set_system_prompt("Be quick.")
+        await asking.ask(replace(HELLO, system_prompt=""))
+        await asking.ask()
+    systems = [blocks(body["system"])[0]["text"] for body in asking.server.bodies]
+    assert systems == ["Be quick.", "Be kind."]
+
+
 async def test_a_thinking_budget_fits_the_answer_and_pauses_where_calls_came_without() -> None:
     foreign = (
         *HELLO.messages,
