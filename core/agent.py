@@ -25,6 +25,7 @@ from .messages import Message
 from .mind import Mind
 from .model import Model, ModelLimits
 from .notify import Emitter, Listener, Notifier, Subscriber
+from .records import InboxItem
 from .registration import Registration
 from .requests import RequestResult, UserInput, Wake
 from .store import Store
@@ -275,14 +276,23 @@ class Agent(Registration):
         """
         return await self._wakes.emit(event, when_idle)
 
-    async def resolve_inbox_item(self, item_id: str, response: str) -> bool:
+    async def add_inbox_item(self, item: InboxItem) -> bool:
+        """Put an item into the inbox, pending or resolved already; False when the store has none.
+
+        A resolved one is shown at the next turn or step; nobody is woken. Raises UsageError when
+        the id is taken.
+        """
+        return await self._parts.inbox.add(item)
+
+    async def resolve_inbox_item(self, item_id: str, response: str, *, wake: bool = True) -> bool:
         """Answer a pending inbox item (spec core 13.2); False if there is none of this id.
 
-        A running request shows the answer at its next step; an idle agent is woken as by an event.
-        Other processes resolve through the store and are noticed at the next turn.
+        A running request shows the answer at its next step; an idle agent is woken as by an event,
+        unless `wake` is off. Other processes resolve through the store and are noticed at the next
+        turn.
         """
         resolved = await self._parts.inbox.resolve(item_id, response)
-        if resolved:
+        if resolved and wake:
             self._wakes.ask(item_id)
         return resolved
 

@@ -57,8 +57,6 @@ class Inbox:
 
     async def post(self, tag: str, request: str, *, blocking: bool = False) -> InboxItem | None:
         """Add a pending item; None when the store has no inbox. Raises UsageError, StoreError."""
-        if self.store is None:
-            return None
         item = InboxItem(
             id=self._history.new_id("inbox"),
             tag=tag,
@@ -66,9 +64,15 @@ class Inbox:
             blocking=blocking,
             created_at=utc_now(),
         )
+        return item if await self.add(item) else None
+
+    async def add(self, item: InboxItem) -> bool:
+        """Add an item as it is; False when the store has no inbox."""
+        if self.store is None:
+            return False
         await self.store.add_inbox_item(item)
         await self._tell(self.store)
-        return item
+        return True
 
     async def resolve(self, item_id: str, response: str) -> bool:
         """Answer a pending item. False if it is unknown, answered already, or nothing keeps it."""

@@ -58,12 +58,15 @@ class ScriptedModel:
 
     def __init__(self, *steps: Step | str, name: str = "scripted", stream: bool = True) -> None:
         self.name = name
-        self.steps: list[Step] = [
-            say(one, stream=stream) if isinstance(one, str) else one for one in steps
-        ]
+        self.steps: list[Step] = []
+        self.then(*steps, stream=stream)
         self.requests: list[ModelRequest] = []
         self.prompts: list[str] = []
         self.cancelled = 0
+
+    def then(self, *steps: Step | str, stream: bool = True) -> None:
+        """Go on with these steps; a text is an answer."""
+        self.steps += [say(one, stream=stream) if isinstance(one, str) else one for one in steps]
 
     def set_system_prompt(self, prompt: str) -> None:
         self.prompts.append(prompt)
