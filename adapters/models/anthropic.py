@@ -214,18 +214,18 @@ class AnthropicModel:
             "messages": wire.messages,
             "system": wire.system or omit,
             "tools": wire.tools or omit,
-            "thinking": self._thinking(max_tokens) if wire.may_think else omit,
+            "thinking": self._thinking(max_tokens, wire.may_think),
             "output_config": omit if effort is None else {"effort": _EFFORTS[effort]},
             "extra_headers": None if hot is None else {"anthropic-version": SAMPLING_VERSION},
             "extra_body": None if hot is None else {"temperature": hot},
         }
 
-    def _thinking(self, max_tokens: int) -> ThinkingConfigParam | Omit:
+    def _thinking(self, max_tokens: int, may_think: bool) -> ThinkingConfigParam | Omit:
         """Off, or a budget below the bound of the answer; a small bound leaves no room for one."""
         if self._config.reasoning_effort == "none":
             return {"type": "disabled"}
         budget = min(self._config.thinking_tokens or 0, max_tokens - 1)
-        if budget < LEAST_THINKING:
+        if budget < LEAST_THINKING or not may_think:
             return self._anthropic.omit
         return {"type": "enabled", "budget_tokens": budget}
 

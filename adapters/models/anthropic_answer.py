@@ -154,7 +154,9 @@ class Answer:
                 self._blocks[index] = _Block("text", block.text or "")
                 return block.text or ""
             case "thinking":
-                self._blocks[index] = _Block("thinking", block.thinking, block.signature or "")
+                self._blocks[index] = _Block(
+                    "thinking", block.thinking or "", block.signature or ""
+                )
             case "redacted_thinking":
                 self._blocks[index] = _Block("redacted_thinking", block.data)
             case "tool_use":

@@ -133,7 +133,8 @@ class _Contents:
         layout = _layout(kept, message) if kept is not None else None
         if layout is None:
             return text + calls
-        return [calls.pop(0) if "call" in item else _text_part(item) for item in layout]
+        parts = [calls.pop(0) if "call" in item else _text_part(item) for item in layout]
+        return [part for part in parts if not _is_blank(part)]
 
     def _call(self, call: ToolCall) -> Part:
         """A call with its own signature, and its own id if it had one: ours may be another."""
@@ -183,6 +184,12 @@ def _layout(kept: Mapping[str, object], message: Message) -> list[Mapping[str, o
 def _text_part(item: Mapping[str, object]) -> Part:
     thought: Part = {"thought": True} if item.get("thought") else {}
     return {"text": str(item.get("text", "")), **thought, **_signature(item)}
+
+
+def _is_blank(part: Part) -> bool:
+    """Text that says nothing and carries no signature."""
+    said = str(part.get("text", "?")).strip()
+    return not said and "thought_signature" not in part
 
 
 def _signature(kept: Mapping[str, object]) -> Part:

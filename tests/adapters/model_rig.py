@@ -6,7 +6,6 @@ Nothing here knows a wire.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -82,6 +81,24 @@ async def assert_stopping_closes_the_stream(call: Asked, *, by_token: bool) -> N
             task.cancel()
         await call.server.closed.wait()
         assert loop.time() - started < 0.1
+
+
+async def assert_two_at_once_are_apart(call: Asked) -> None:
+    """Stopping one answer leaves another of the same model alone; the first step hangs."""
+    other = Asked(call.server, call.model)
+
+    async def ask_in_vain() -> None:
+        with pytest.raises(AbortError):
+            await call.ask()
+
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        hanging = group.create_task(ask_in_vain())
+        while not call.deltas():  # noqa: ASYNC110 - the model reports by callback
+            await asyncio.sleep(0.01)
+        result = await other.ask()
+        assert not hanging.done() and result.messages[0].text == "Two."
+        call.token.abort("barge-in")
+        await call.server.closed.wait()
 
 
 def agent_of(model: Model, *tools: Tool) -> Agent:
@@ -184,6 +201,3 @@ def _unique_calls(messages: list[Message]) -> list[Message]:
             else Message(sender="agent", text=message.text, tool_calls=fresh)
         )
     return kept
-
-
-Checked = Callable[[ModelRequest], None]

@@ -18,6 +18,7 @@ from tests.adapters.model_rig import (
     Asked,
     asks,
     assert_stopping_closes_the_stream,
+    assert_two_at_once_are_apart,
     results,
 )
 from tests.simulators.anthropic_messages import (
@@ -230,6 +231,9 @@ async def test_a_thinking_budget_fits_the_answer_and_pauses_where_calls_came_wit
         asks(ToolCall("now", {}, "c1")),
         results(("now", "c1", ToolResultData("success", "noon"))),
     )
+    async with asked(said("Hi."), reasoning_effort="none") as asking:
+        await asking.ask(ModelRequest(messages=foreign, tools=(NOW,)))
+    assert asking.server.bodies[0]["thinking"] == {"type": "disabled"}
     async with asked(*[said("Hi.")] * 4, thinking_tokens=4000, max_tokens=9000) as asking:
         await asking.ask()
         await asking.ask(replace(HELLO, limits=ModelLimits(max_tokens=3000)))
@@ -253,8 +257,10 @@ async def test_options_reach_the_wire_and_only_those_that_were_given() -> None:
         await hot.ask()
     assert hot.server.bodies[0]["temperature"] == 0.3
     assert hot.server.bodies[0]["thinking"] == {"type": "disabled"}
-    versions = [s.versions for s in (plain.server, hot.server) if isinstance(s, AnthropicSimulator)]
-    assert versions == [["2026-10-21"], ["2023-06-01"]]
+    assert isinstance(plain.server, AnthropicSimulator)
+    assert isinstance(hot.server, AnthropicSimulator)
+    headers = [*plain.server.headers, *hot.server.headers]
+    assert [one["anthropic-version"] for one in headers] == ["2026-10-21", "2023-06-01"]
     async with asked(said("Hi."), reasoning_effort="minimal") as eager:
         await eager.ask()
     assert eager.server.bodies[0]["output_config"] == {"effort": "low"}
@@ -315,6 +321,24 @@ async def test_names_and_ids_of_any_kind_survive_the_wire() -> None:
 async def test_stopping_closes_the_http_stream(by_token: bool) -> None:
     async with asked(Scripted(blocks=[text("One")], ending="stall")) as asking:
         await assert_stopping_closes_the_stream(asking, by_token=by_token)
+
+
+async def test_two_answers_at_once_are_apart() -> None:
+    async with asked(Scripted(blocks=[text("One")], ending="stall"), said("Two.")) as asking:
+        await assert_two_at_once_are_apart(asking)
+
+
+async def test_a_long_answer_need_not_be_streamed() -> None:
+    async with asked(said("Hi."), stream=False, max_tokens=64_000) as asking:
+        assert (await asking.ask()).messages[0].text == "Hi."
+
+
+async def test_a_compatible_server_finds_the_key_where_it_looks() -> None:
+    async with asked(said("Hi.")) as asking:
+        await asking.ask()
+    assert isinstance(asking.server, AnthropicSimulator)
+    (headers,) = asking.server.headers
+    assert headers["x-api-key"] == KEY and headers["Authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(

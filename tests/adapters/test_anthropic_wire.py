@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from anthropic import AsyncAnthropic, BadRequestError
+from anthropic import AsyncAnthropic, AuthenticationError, BadRequestError
 from anthropic.types import Message as SdkMessage
 from anthropic.types import MessageParam, RawMessageStreamEvent, ToolParam, ToolResultBlockParam
 from hypothesis import given, settings
@@ -63,7 +63,7 @@ PARAMS = TypeAdapter(list[MessageParam])
 TOOLS = TypeAdapter(list[ToolParam])
 
 
-@settings(max_examples=100)
+@settings(max_examples=80)
 @given(
     histories(st.sampled_from(OPTIONS)),
     st.sampled_from([None, "5m", "1h"]),
@@ -214,6 +214,12 @@ async def test_official_sdk_drives_a_tool_conversation_against_the_simulator(str
         forged.content[0].signature = "FORGED"
         with pytest.raises(BadRequestError):
             await sdk_answer(client, [messages[0], forged.to_param(), messages[2]], stream=stream)
+        ancient = client.with_options(default_headers={"anthropic-version": "2023-01-01"})
+        with pytest.raises(BadRequestError, match="anthropic-version"):
+            await sdk_answer(ancient, messages[:1], stream=stream)
+        stranger = client.with_options(api_key="sk-ant-another")
+        with pytest.raises(AuthenticationError):
+            await sdk_answer(stranger, messages[:1], stream=stream)
         await client.close()
     kind = TypeAdapter(RawMessageStreamEvent if stream else SdkMessage)
     for one in server.sent:

@@ -18,6 +18,7 @@ from tests.adapters.model_rig import (
     Asked,
     asks,
     assert_stopping_closes_the_stream,
+    assert_two_at_once_are_apart,
     results,
 )
 from tests.simulators.gemini_generate import (
@@ -286,6 +287,11 @@ async def test_an_answer_that_the_server_continues_is_one_answer() -> None:
 async def test_stopping_closes_the_http_stream(by_token: bool) -> None:
     async with asked(Scripted(parts=[text("One")], ending="stall")) as asking:
         await assert_stopping_closes_the_stream(asking, by_token=by_token)
+
+
+async def test_two_answers_at_once_are_apart() -> None:
+    async with asked(Scripted(parts=[text("One")], ending="stall"), said("Two.")) as asking:
+        await assert_two_at_once_are_apart(asking)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ class AnthropicSimulator(SseServer):
         super().__init__()
         self._script = list(script)
         self._thought: dict[str, list[Json]] = {}
-        self.versions: list[str] = []
+        self.headers: list[Mapping[str, str]] = []
         self.sent: list[Json] = []
         """Every event and every whole message, as it went out."""
 
@@ -103,7 +103,7 @@ class AnthropicSimulator(SseServer):
             raise Refused("invalid x-api-key", 401)
         version = request.headers.get("anthropic-version", "")
         need(version in VERSIONS, f"anthropic-version: {version!r} is not a valid version")
-        self.versions.append(version)
+        self.headers.append(dict(request.headers))
         check_body(body, version)
         messages = body["messages"]
         assert isinstance(messages, list)
