@@ -23,6 +23,7 @@ from ...core.messages import (
 )
 from ...core.store import Permission, Store
 from ...core.stores.checks import check_messages, message_taken, no_item, no_message
+from ...core.stores.memory import MemoryStore
 from ...core.usage import Usage
 from .postgres_database import Database
 from .postgres_events import PostgresEventQueue
@@ -43,8 +44,8 @@ WITH head AS (
     RETURNING message_count, revision
 )
 INSERT INTO {s}.messages (session_id, seq, message_id, revision, sender, is_compaction, body)
-SELECT $1, head.message_count - cardinality($3::text[]) + given.position - 1, given.id, head.revision,
-       given.sender, given.is_compaction, given.body
+SELECT $1, head.message_count - cardinality($3::text[]) + given.position - 1, given.id,
+       head.revision, given.sender, given.is_compaction, given.body
 FROM head, unnest($3::text[], $4::text[], $5::boolean[], $6::json[])
      WITH ORDINALITY AS given (id, sender, is_compaction, body, position)"""
 STORED = """
@@ -211,17 +212,14 @@ class PostgresStore(PostgresPlan):
         return PostgresEventQueue(self._database, self._session, self._name)
 
     async def create_sub_agent_store(self, namespace: str, durable: bool = False) -> Store:
-        """A store in the same database; a session that is deleted takes its children along."""
+        """A durable one is the session `<id>__<namespace>`, deleted together with this one. Others
+        are in memory: nobody could ever name them again."""
         name = f"{self.identifier}__{namespace}"
-        child = PostgresStore(self._database, name if durable else random_id(name))
-        await self._execute(
-            "making a sub-agent's store",
-            ADD_CHILD,
-            self._name,
-            child._session,
-            child._name,
-            again=True,
-        )
+        if not durable:
+            return MemoryStore(random_id(name))
+        child = PostgresStore(self._database, name)
+        made = (self._name, child._session, child._name)
+        await self._execute("making a sub-agent's store", ADD_CHILD, *made, again=True)
         return child
 
     async def _changed(self, revision: int) -> list[Row]:

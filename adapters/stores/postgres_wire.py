@@ -13,8 +13,6 @@ from ...core.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from .postgres_config import PostgresConfig
 
-INSTALL = "the PostgreSQL store needs asyncpg: install voxglove[postgres]"
-
 
 class Row(Protocol):
     """One row: values by column name, of the types that PostgreSQL declares for them."""
@@ -57,13 +55,11 @@ async def connect_pool(dsn: str, config: PostgresConfig) -> Pool:
     """Open a pool with `min_size` live connections.
 
     Raises StoreError when the server cannot be reached or refuses, UsageError when the DSN cannot
-    be read. Neither ever holds the DSN: asyncpg quotes pieces of one it cannot read, and a password
-    with a bare `/` or `@` is such a piece.
+    be read, ImportError without the extra `postgres`. None ever holds the DSN: asyncpg quotes
+    pieces of one it cannot read, and a password with a bare `/` or `@` is such a piece.
     """
-    try:
-        import asyncpg
-    except ImportError as error:
-        raise StoreError(INSTALL) from error
+    import asyncpg
+
     unreadable = False
     expected: tuple[type[Exception], ...] = (*failures(), ValueError)
     try:

@@ -21,18 +21,27 @@ DONE = (b"C", b"E")
 
 
 class LossyProxy:
-    """Forwards everything until told to lose an answer. `lost` counts the connections it cut."""
+    """Forwards everything until told to lose an answer, or all. `lost` counts the first kind."""
 
     def __init__(self, upstream: Path, folder: Path, group: asyncio.TaskGroup) -> None:
         self._upstream = upstream
         self._group = group
         self._left: int | None = None
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self.folder = folder
         self.lost = 0
 
     def lose_next_answer(self, skip: int = 0) -> None:
         """Lose the answer to the next statement, or after `skip` more of them."""
         self._left = skip
+
+    def freeze(self) -> None:
+        """From now on no answer comes, and no connection ends: as when a route is lost."""
+        self._flowing.clear()
+
+    def thaw(self) -> None:
+        self._flowing.set()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         up_reader, up_writer = await asyncio.open_unix_connection(str(self._upstream / SOCKET))
@@ -53,6 +62,7 @@ class LossyProxy:
                     while kind != READY:  # by then it is committed
                         kind, _ = await _message(reader)
                     return
+                await self._flowing.wait()
                 writer.write(message)
                 await writer.drain()
 
@@ -91,6 +101,9 @@ async def lossy_proxy(upstream: Path) -> AsyncIterator[LossyProxy]:
             proxy = LossyProxy(upstream, folder, group)
             server = await asyncio.start_unix_server(proxy.accept, str(folder / SOCKET))
             async with server:
-                yield proxy
+                try:
+                    yield proxy
+                finally:
+                    proxy.thaw()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

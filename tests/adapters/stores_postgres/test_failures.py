@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
+from tests.adapters.stores_postgres.lossy import lossy_proxy
 from tests.adapters.stores_postgres.rig import opened
 from tests.core.store_rig import said, texts
-from tests.support.postgres import LOCKED, PASSWORD, PostgresServer
+from tests.support.postgres import ADMIN, LOCKED, PASSWORD, PostgresServer
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.stores.postgres import PostgresConfig, PostgresPool, open_postgres
 from voxglove.core.errors import StoreError, UsageError
@@ -22,8 +23,8 @@ from voxglove.core.usage import Usage
 
 pytestmark = pytest.mark.real_loop
 
-SOON_S = 2.0
-"""Far above what a refusal takes, far below any time-out of asyncpg's own."""
+SOON_S = 10.0
+"""Far above what any of this takes, far below asyncpg's own time-out of a minute."""
 
 
 @asynccontextmanager
@@ -154,7 +155,7 @@ async def test_a_cancelled_write_leaves_nothing_and_a_usable_connection(
 async def test_a_statement_that_takes_too_long_is_a_store_error(
     postgres: PostgresServer, schema: str, pool: PostgresPool
 ) -> None:
-    async with opened(postgres, schema, max_size=1, command_timeout_s=0.2) as hasty:
+    async with opened(postgres, schema, max_size=1, command_timeout_s=0.5) as hasty:
         store = hasty.store("talk")
         async with locked(postgres, schema, "talk"):
             with pytest.raises(StoreError, match="counting a turn: no answer in time"):
@@ -164,10 +165,36 @@ async def test_a_statement_that_takes_too_long_is_a_store_error(
         assert await store.get_turn_count() == 1
 
 
+async def test_a_server_that_falls_silent_is_given_up_and_found_again(
+    postgres: PostgresServer, schema: str, pool: PostgresPool
+) -> None:
+    """Nothing says that the connection is dead: the route is lost, and comes back."""
+    async with lossy_proxy(postgres.folder) as proxy:
+        dsn = f"postgresql://{ADMIN}@/postgres?host={proxy.folder}"
+        config = PostgresConfig(
+            schema=schema,
+            max_size=1,
+            connect_timeout_s=0.5,
+            acquire_timeout_s=0.5,
+            command_timeout_s=0.5,
+        )
+        async with await open_postgres(dsn, config) as cut_off:
+            store = cut_off.store("talk")
+            assert await texts(store) == ["before"]
+            proxy.freeze()
+            for _ in range(2):  # on the connection that is dead, and on one that is never made
+                async with asyncio.timeout(SOON_S):
+                    with pytest.raises(StoreError, match="no answer in time"):
+                        await store.append_messages([said("perhaps")])
+            proxy.thaw()
+            await store.append_messages([said("after")])
+            assert (await texts(store))[-1] == "after"
+
+
 async def test_waiting_for_a_connection_has_a_bound(
     postgres: PostgresServer, schema: str, pool: PostgresPool
 ) -> None:
-    async with opened(postgres, schema, max_size=1, acquire_timeout_s=0.2) as small:
+    async with opened(postgres, schema, max_size=1, acquire_timeout_s=0.5) as small:
         async with locked(postgres, schema, "talk"), asyncio.TaskGroup() as group:
             write = group.create_task(small.store("talk").add_tokens(Usage(1, 1)))
             await until_waiting(postgres, schema, 1)

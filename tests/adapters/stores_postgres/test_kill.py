@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -21,7 +21,6 @@ from voxglove.core.usage import Usage
 
 pytestmark = pytest.mark.real_loop
 
-WRITERS = 3
 EARNEST = {"fsync": "on", "full_page_writes": "on"}
 
 
@@ -35,56 +34,57 @@ def mortal(postgres: PostgresServer) -> Iterator[PostgresServer]:
     postgres.start()
 
 
-async def write(pool: PostgresPool, session: str, stored: list[str], stop: asyncio.Event) -> int:
-    """Append numbered messages, each until it is stored; returns how often that failed."""
-    failures = 0
-    for number in itertools.count():
-        text = f"{session}.{number}"
-        while not stop.is_set():
+@dataclass
+class Writing:
+    """What writers saw confirmed, by session, and how often they were told of a failure."""
+
+    stored: dict[str, list[str]] = field(default_factory=lambda: {f"s{n}": [] for n in range(3)})
+    failures: int = 0
+    over: bool = False
+
+    async def go_on(self, pool: PostgresPool, session: str) -> None:
+        """Append numbered messages, each until it is stored."""
+        stored = self.stored[session]
+        while not self.over:
+            text = f"{session}.{len(stored)}"
             try:
                 await pool.store(session).append_messages([said(text, text)])
             except StoreError:
-                failures += 1
+                self.failures += 1
                 await asyncio.sleep(0.02)
                 continue
             except UsageError:
-                pass_on = "stored by the try before, whose answer was lost"
-                assert failures, pass_on
+                assert self.failures, "only a try whose answer was lost can have stored it"
             stored.append(text)
-            break
-        if stop.is_set():
-            return failures
-    raise AssertionError("unreachable")
+
+    async def grown(self, by: int) -> None:
+        """Until every writer has stored so many more."""
+        goals = {session: len(texts) + by for session, texts in self.stored.items()}
+        await until(lambda: all(len(self.stored[name]) >= goal for name, goal in goals.items()))
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not reached():  # noqa: ASYNC110 - what writers do in passing, without an event
+            await asyncio.sleep(0.01)
 
 
 async def through(
-    server: PostgresServer, schema: str, harm: Callable[[], Awaitable[None]]
-) -> tuple[dict[str, list[str]], int]:
-    """Write before, during and after `harm`; what was confirmed by session, and the failures."""
-    stored: dict[str, list[str]] = {f"s{n}": [] for n in range(WRITERS)}
+    server: PostgresServer, schema: str, harm: Callable[[Writing], Awaitable[None]]
+) -> None:
+    """Write before, during and after `harm`: what was confirmed is there, once and in order."""
+    writing = Writing()
     async with opened(server, schema) as pool:
-        stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            writers = [
-                group.create_task(write(pool, session, texts, stop))
-                for session, texts in stored.items()
-            ]
-            await grown(stored, 20)
-            await harm()
-            await grown(stored, 20)
-            stop.set()
-        for session, confirmed in stored.items():
+            for session in writing.stored:
+                group.create_task(writing.go_on(pool, session))
+            await writing.grown(20)
+            await harm(writing)
+            await writing.grown(20)
+            writing.over = True
+        for session, confirmed in writing.stored.items():
             assert await texts(pool.store(session)) == confirmed
-    return stored, sum(writer.result() for writer in writers)
-
-
-async def grown(stored: dict[str, list[str]], by: int) -> None:
-    """Until every writer has stored so many more."""
-    goals = {session: len(texts) + by for session, texts in stored.items()}
-    async with asyncio.timeout(20):
-        for session, goal in goals.items():
-            while len(stored[session]) < goal:  # noqa: ASYNC110 - many writers, no one event
-                await asyncio.sleep(0.01)
+    assert_without_gaps(server, schema)
 
 
 def assert_without_gaps(server: PostgresServer, schema: str) -> None:
@@ -101,26 +101,26 @@ async def test_a_killed_backend_loses_nothing_that_was_confirmed(
     mortal: PostgresServer, schema: str
 ) -> None:
     """SIGKILL of one backend: the server drops all of them and recovers from its log."""
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'voxglove'"
+    victims: list[str] = []
 
-    async def harm() -> None:
-        query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'voxglove' LIMIT 1"
-        os.kill(int(await asyncio.to_thread(mortal.sql, query)), signal.SIGKILL)
+    async def harm(writing: Writing) -> None:
+        victims.extend((await asyncio.to_thread(mortal.sql, query)).split())
+        os.kill(int(victims[0]), signal.SIGKILL)
 
-    _, failures = await through(mortal, schema, harm)
-    assert failures, "nobody noticed the kill: it proves nothing"
-    assert_without_gaps(mortal, schema)
+    await through(mortal, schema, harm)
+    assert victims and not set(victims) & set(mortal.sql(query).split())
 
 
 async def test_a_restarted_server_loses_nothing_that_was_confirmed(
     mortal: PostgresServer, schema: str
 ) -> None:
-    async def harm() -> None:
+    async def harm(writing: Writing) -> None:
         await asyncio.to_thread(mortal.stop, signal.SIGQUIT)
+        await until(lambda: writing.failures > 0)
         mortal.start(**EARNEST)
 
-    _, failures = await through(mortal, schema, harm)
-    assert failures, "nobody noticed the restart: it proves nothing"
-    assert_without_gaps(mortal, schema)
+    await through(mortal, schema, harm)
 
 
 async def test_an_idle_pool_does_not_notice_a_restart(mortal: PostgresServer, schema: str) -> None:

@@ -205,7 +205,8 @@ async def test_sessions_are_listed_with_the_last_changed_first(pool: PostgresPoo
     await one.add_tokens(Usage(3, 4))
     await one.increment_turn()
     await one.add_inbox_item(item("a"))
-    await one.create_sub_agent_store("cook")
+    await one.create_sub_agent_store("guest")
+    await one.create_sub_agent_store("cook", durable=True)
     listed = await pool.list_sessions()
     assert [info.session_id for info in listed] == ["one", "three", "two"]
     first = listed[0]
@@ -215,7 +216,7 @@ async def test_sessions_are_listed_with_the_last_changed_first(pool: PostgresPoo
     assert first.created_at.endswith("+00:00")
     assert len(await pool.list_sessions(limit=2)) == 2
     children = [info for info in await pool.list_sessions(children=True) if info.parent]
-    assert [(one.parent, one.session_id[:10]) for one in children] == [("one", "one__cook_")]
+    assert [(one.parent, one.session_id) for one in children] == [("one", "one__cook")]
 
 
 @pytest.mark.real_loop
