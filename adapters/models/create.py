@@ -18,7 +18,13 @@ from ...core.errors import UsageError
 from ...core.model import Model
 from ..credentials import Secret, find
 from .openai_client import NO_KEY
-from .openai_config import OPENAI_URL, CacheChoice, OpenAIConfig, ReasoningEffort
+from .openai_config import (
+    GATEWAY_DIALECT,
+    OPENAI_URL,
+    CacheChoice,
+    OpenAIConfig,
+    ReasoningEffort,
+)
 from .openai_presets import ENDPOINTS, Endpoint
 
 OpenAIApi = Literal["responses", "chat"]
@@ -198,8 +204,7 @@ def _openai(
         reasoning_effort=settings.reasoning_effort,
         timeout_s=settings.timeout_s,
         cache=settings.cache,
-        # OpenAI's own manner is known only of OpenAI's own server.
-        dialect=None if name == "openai" else endpoint.dialect,
+        dialect=GATEWAY_DIALECT if name == "openai" and not itself else endpoint.dialect,
         organization=_header(env, "OPENAI_ORG_ID") if itself else None,
         project=_header(env, "OPENAI_PROJECT_ID") if itself else None,
         extra=endpoint.extra,

@@ -6,6 +6,7 @@ again is decided by `retryable` alone; nothing here retries.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ...core.errors import ModelError
@@ -129,6 +130,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = float(value) / scale
         except ValueError:
             continue
-        if seconds >= 0:
+        if 0 <= seconds < math.inf:
             return seconds
     return None

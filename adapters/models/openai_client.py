@@ -21,7 +21,8 @@ from . import failures
 from .openai_config import OPENAI_URL, OpenAIConfig
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
+    from httpx2 import AsyncClient
+    from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError, Timeout
 
 T = TypeVar("T")
 
@@ -30,6 +31,10 @@ NO_KEY = Secret("none")
 
 CONNECT_S = 10.0
 """The longest that connecting may take, however long an answer may."""
+
+KEPT_S = 60.0
+"""How long an idle connection is kept. The SDK's 5 s is less than most turns take, and opening
+another costs each turn two or three round trips before its first word."""
 
 
 class OpenAIClient:
@@ -43,16 +48,12 @@ class OpenAIClient:
         self._openai = openai
         self.name = f"{config.vendor}:{config.model}"
         timeout = openai.Timeout(config.timeout_s, connect=min(config.timeout_s, CONNECT_S))
-        trusted = _trusted()
-        http = None
-        if trusted is not None:
-            http = openai.DefaultAsyncHttpxClient(verify=trusted, timeout=timeout)
         self.sdk: AsyncOpenAI = openai.AsyncOpenAI(
             api_key=api_key.reveal(),
             base_url=config.base_url or OPENAI_URL,
             max_retries=0,
             timeout=timeout,
-            http_client=http,
+            http_client=_http_client(timeout),
         )
         # The SDK fills these from the environment where they are not given.
         self.sdk.organization = config.organization
@@ -112,15 +113,26 @@ class OpenAIClient:
                 return ModelError(text)
 
 
-@cache
-def _trusted() -> ssl.SSLContext | None:
-    """The machine's certificates, read once: that takes 80 ms, and every call has a model of its
-    own. None leaves it to the SDK."""
+def _http_client(timeout: Timeout) -> AsyncClient | None:
+    """The SDK's own HTTP client, but with certificates read once for all, and with connections kept
+    from one turn of a talk to the next. None, with an older SDK, leaves it to the SDK."""
     try:
-        from httpx2 import create_ssl_context  # a dependency of the SDK
-    except ImportError:  # an older SDK
+        import httpx2  # a dependency of the SDK
+    except ImportError:
         return None
-    return create_ssl_context()
+    import openai
+
+    limits = httpx2.Limits(keepalive_expiry=KEPT_S)
+    return openai.DefaultAsyncHttpxClient(verify=_trusted(), timeout=timeout, limits=limits)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The machine's certificates. Reading them takes 80 ms of the loop's time, and every call has a
+    model of its own."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _status(text: str, error: APIStatusError) -> ModelError:

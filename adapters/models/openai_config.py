@@ -48,6 +48,8 @@ OPENAI_DIALECT = ChatDialect(
     call_id_chars=40,
 )
 COMPATIBLE_DIALECT = ChatDialect()
+GATEWAY_DIALECT = ChatDialect(max_tokens_field="max_completion_tokens")
+"""Of servers in front of OpenAI's models (Azure, LiteLLM), which may have others behind them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .openai_config import COMPATIBLE_DIALECT, OPENAI_DIALECT, OPENAI_URL, ChatDialect
+from .openai_config import (
+    COMPATIBLE_DIALECT,
+    OPENAI_DIALECT,
+    OPENAI_URL,
+    ChatDialect,
+)
 
 _MODERN = ChatDialect(max_tokens_field="max_completion_tokens")
 _REASONING = ChatDialect(reasoning_field="reasoning")

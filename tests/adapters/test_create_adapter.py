@@ -15,7 +15,7 @@ from voxglove.adapters.models.anthropic import AnthropicModel
 from voxglove.adapters.models.create import PROVIDERS, create_adapter, get_available_providers
 from voxglove.adapters.models.gemini import GeminiModel
 from voxglove.adapters.models.openai import OpenAIModel
-from voxglove.adapters.models.openai_config import OPENAI_DIALECT, OpenAIConfig
+from voxglove.adapters.models.openai_config import GATEWAY_DIALECT, OPENAI_DIALECT, OpenAIConfig
 from voxglove.adapters.models.openai_presets import ENDPOINTS
 from voxglove.adapters.models.openai_responses import OpenAIResponsesModel
 from voxglove.core.cancel import CancelToken
@@ -120,7 +120,7 @@ async def test_openai_speaks_responses_unless_it_is_somebody_elses_server(make: 
     for options in ({"base_url": "http://x/v1"}, {"env": env | {"OPENAI_BASE_URL": "http://x/v1"}}):
         proxied = make("openai", **options)
         assert isinstance(proxied, OpenAIModel) and config_of(proxied).base_url == "http://x/v1"
-        assert config_of(proxied).chat_dialect != OPENAI_DIALECT
+        assert config_of(proxied).chat_dialect == GATEWAY_DIALECT
         assert config_of(proxied).project is None
     assert isinstance(make("vllm", "m", api="responses"), OpenAIResponsesModel)
 
@@ -154,6 +154,15 @@ def test_who_is_available_is_read_from_the_environment_that_is_given() -> None:
     assert found["openai"].key_variable == "OPENAI_API_KEY"
     assert found["ollama"].key_variable is None and found["ollama"].default_model is None
     assert KEY not in repr(found)
+
+
+def test_a_provider_without_its_sdk_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "google.genai", raising=False)
+    for package in ("openai", "google"):
+        monkeypatch.setitem(sys.modules, package, None)
+    env = {"GEMINI_API_KEY": KEY, "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
+    usable = {one.name for one in get_available_providers(env) if one.available}
+    assert usable == {"anthropic"}
 
 
 def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:

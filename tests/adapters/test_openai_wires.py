@@ -382,3 +382,31 @@ async def test_extra_fields_go_into_the_body(wire: Wire) -> None:
     async with wire.asked(wire.said("x"), extra={"tool_choice": "none"}) as call:
         await call.ask()
     assert call.body["tool_choice"] == "none"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_connection_is_kept_from_turn_to_turn(wire: Wire, stream: bool) -> None:
+    scripts = [wire.said("Hi.", whole=not stream) for _ in range(3)]
+    refused = wire.said(status=429, error={"message": "slow"})
+    async with wire.asked(scripts[0], refused, *scripts[1:], stream=stream) as call:
+        await call.ask()
+        with pytest.raises(ModelError):
+            await call.ask()
+        await call.ask()
+        await call.ask()
+    assert len(set(call.server.peers)) == 1, "each new connection costs a turn its round trips"
+
+
+async def test_nothing_is_sent_that_only_the_process_environment_says(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ORG_ID", "PROJECT_ID", "API_KEY", "ADMIN_KEY"):
+        monkeypatch.setenv(f"OPENAI_{name}", "from-the-environment")
+    async with wire.asked(wire.said("a")) as call:
+        await call.ask()
+    async with wire.asked(wire.said("b"), organization="org-1", project="proj-1") as named:
+        await named.ask()
+    assert "from-the-environment" not in str(call.server.headers)
+    assert "openai-organization" not in call.server.headers[0]
+    assert named.server.headers[0]["openai-organization"] == "org-1"
+    assert named.server.headers[0]["openai-project"] == "proj-1"

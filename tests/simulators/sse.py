@@ -69,6 +69,7 @@ class SseServer:
     bodies   the requests it took, in order; `refused` those of them it would not answer, and why
     closed   set when a client leaves before its reply has ended; `left_at` is the loop time
     streams  replies that are being written now
+    headers, peers   of each request: what it was sent with, and over which connection
     """
 
     path = "/"
@@ -80,6 +81,8 @@ class SseServer:
         self.closed = asyncio.Event()
         self.left_at = 0.0
         self.streams = 0
+        self.headers: list[dict[str, str]] = []
+        self.peers: list[object] = []
         self.base_url = ""
 
     async def answer(self, request: web.Request, body: Json) -> Reply:
@@ -105,6 +108,9 @@ class SseServer:
             await runner.cleanup()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        self.peers.append(request.transport.get_extra_info("peername"))
         refusal = self.refuse_key(request)
         if refusal is not None:
             return await self._send(request, refusal)
