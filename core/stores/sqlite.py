@@ -7,6 +7,7 @@ may; the thread that writes it belongs to sqlite_database. Nothing here runs SQL
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
 
@@ -56,7 +57,7 @@ class SqliteStore:
         self.identifier = session_id
         self.path = os.path.abspath(path)
         self._session = whole_text(session_id)
-        self._about = (name, working_dir)
+        self._row = history.Session(id=self._session, name=name, working_dir=working_dir)
         self._config = config
         self._database: Database | None = None
         self._children: dict[str, SqliteStore] = {}
@@ -180,6 +181,7 @@ class SqliteStore:
         child = self._children.get(name)
         if child is None or child._closed:
             child = SqliteStore(self.path, name, config=self._config)
+            child._row = replace(child._row, parent=self._row)
             self._children[name] = child
         return child
 
@@ -199,7 +201,7 @@ class SqliteStore:
         def do(connection: sqlite3.Connection) -> T:
             with transaction(connection):
                 if not self._registered:
-                    history.open_session(connection, self._session, *self._about, utc_now())
+                    history.open_session(connection, self._row, utc_now())
                 result = work(connection)
             self._registered = True  # only the database's thread looks at it
             return result

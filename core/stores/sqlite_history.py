@@ -6,6 +6,7 @@ can carry it (encoding.whole_text), in keys and in look-ups alike.
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 
 from ..encoding import whole_text
@@ -15,19 +16,36 @@ from ..usage import Usage
 from .checks import message_taken, no_message
 
 
-def open_session(
-    connection: sqlite3.Connection,
-    session: str,
-    name: str | None,
-    working_dir: str | None,
-    created_at: str,
-) -> None:
-    """Make the conversation's row. One that is there keeps what it knows and is not told."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The row of a conversation; `parent` is the one whose sub-agent it is."""
+
+    id: str
+    parent: "Session | None" = None
+    name: str | None = None
+    working_dir: str | None = None
+
+
+def open_session(connection: sqlite3.Connection, session: Session, created_at: str) -> None:
+    """Make the conversation's row, and before it those it belongs to.
+
+    One that is there keeps what it knows and is not told.
+    """
+    if session.parent is not None:
+        open_session(connection, session.parent, created_at)
     connection.execute(
-        "INSERT INTO sessions (session_id, name, working_dir, created_at) VALUES (?, ?, ?, ?)"
+        "INSERT INTO sessions (session_id, parent_id, name, working_dir, created_at)"
+        " VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (session_id) DO UPDATE SET name = coalesce(excluded.name, name),"
-        " working_dir = coalesce(excluded.working_dir, working_dir)",
-        (session, optional_text(name), optional_text(working_dir), created_at),
+        " working_dir = coalesce(excluded.working_dir, working_dir),"
+        " parent_id = coalesce(excluded.parent_id, parent_id)",
+        (
+            session.id,
+            session.parent.id if session.parent else None,
+            optional_text(session.name),
+            optional_text(session.working_dir),
+            created_at,
+        ),
     )
 
 

@@ -7,7 +7,7 @@ and closes it. They never make a file. In an agent's own process use its SqliteS
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from sqlite3 import Connection
 
@@ -21,9 +21,13 @@ from .sqlite_schema import transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary:
-    """One conversation of a file. `token_count` and `turn_count` are since the last reset."""
+    """One conversation of a file; `parent` is the one whose sub-agent it is.
+
+    `token_count` and `turn_count` are since the last reset.
+    """
 
     session_id: str
+    parent: str | None
     name: str | None
     working_dir: str | None
     created_at: str
@@ -40,35 +44,28 @@ def list_sessions(path: str | os.PathLike[str]) -> list[SessionSummary]:
     """
     with _opened(path) as connection:
         rows = connection.execute(
-            "SELECT session_id, name, working_dir, created_at,"
+            "SELECT session_id, parent_id, name, working_dir, created_at,"
             " (SELECT count(*) FROM messages m WHERE m.session_id = s.session_id),"
             " token_count, turn_count,"
             " (SELECT count(*) FROM inbox i"
             "  WHERE i.session_id = s.session_id AND i.status = 'pending')"
-            " FROM sessions s ORDER BY created_at, session_id"
+            " FROM sessions s ORDER BY created_at, rowid"
         ).fetchall()
-    return [
-        SessionSummary(
-            session_id=session_id,
-            name=name,
-            working_dir=working_dir,
-            created_at=created_at,
-            message_count=message_count,
-            token_count=token_count,
-            turn_count=turn_count,
-            pending_items=pending_items,
+    names = [field.name for field in fields(SessionSummary)]
+    return [SessionSummary(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def delete_session(path: str | os.PathLike[str], session_id: str) -> bool:
+    """Delete a conversation with all that belongs to it and its sub-agents. False if unknown.
+
+    A store that is open on it raises StoreError at its next write. Raises StoreError as
+    list_sessions() does.
+    """
+    with _opened(path) as connection, transaction(connection):
+        done = connection.execute(
+            "DELETE FROM sessions WHERE session_id = ?", (whole_text(session_id),)
         )
-        for (
-            session_id,
-            name,
-            working_dir,
-            created_at,
-            message_count,
-            token_count,
-            turn_count,
-            pending_items,
-        ) in rows
-    ]
+        return done.rowcount == 1
 
 
 def resolve_inbox_item(

@@ -14,6 +14,7 @@ from ..errors import StoreError
 FIRST = (
     """CREATE TABLE sessions (
         session_id TEXT PRIMARY KEY,
+        parent_id TEXT REFERENCES sessions ON DELETE CASCADE,
         name TEXT,
         working_dir TEXT,
         created_at TEXT NOT NULL,
@@ -24,6 +25,7 @@ FIRST = (
         cache_creation_input_tokens INTEGER NOT NULL DEFAULT 0,
         cache_read_input_tokens INTEGER NOT NULL DEFAULT 0
     )""",
+    "CREATE INDEX sessions_children ON sessions (parent_id)",
     # `body` is the whole message as JSON, so that a new field of Message needs no migration and
     # none can be forgotten (spec core 19.4); the columns beside it are what queries ask for.
     """CREATE TABLE messages (

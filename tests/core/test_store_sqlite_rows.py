@@ -30,7 +30,7 @@ from voxglove.core import (
     UsageError,
     model_view,
 )
-from voxglove.core.stores import SqliteStore, list_sessions, resolve_inbox_item
+from voxglove.core.stores import SqliteStore, delete_session, list_sessions, resolve_inbox_item
 from voxglove.core.stores.sqlite_database import SqliteConfig, connect
 from voxglove.core.stores.sqlite_events import (
     REMEMBERED,
@@ -41,6 +41,7 @@ from voxglove.core.stores.sqlite_events import (
 )
 from voxglove.core.stores.sqlite_history import (
     MessageReader,
+    Session,
     insert_messages,
     open_session,
     patch_message,
@@ -119,7 +120,7 @@ async def test_half_a_surrogate_pair_in_any_text_costs_no_call(path: Path) -> No
 
 def test_a_history_is_decoded_once(path: Path) -> None:
     with closing(connect(str(path), SqliteConfig())) as connection:
-        open_session(connection, "talk", None, None, POSTED)
+        open_session(connection, Session(id="talk"), POSTED)
         insert_messages(connection, "talk", [said("a", "a"), said("b", "b")])
         reader = MessageReader()
         first = reader.read(connection, "talk")
@@ -136,7 +137,7 @@ def test_the_ids_of_old_events_are_forgotten(path: Path) -> None:
         return AgentEvent(id=name, source="s", content="c")
 
     with closing(connect(str(path), SqliteConfig())) as connection:
-        open_session(connection, "talk", None, None, POSTED)
+        open_session(connection, Session(id="talk"), POSTED)
         connection.execute("BEGIN")
         assert put_event(connection, "talk", event("waiting"))
         for n in range(REMEMBERED):
@@ -162,8 +163,16 @@ async def test_deleting_a_session_deletes_all_of_it(path: Path) -> None:
             await one.add_inbox_item(item("a"))
             await one.event_queue().put(AgentEvent(id="e", source="s", content="c"))
             await one.set_permission("t", "granted", "{}")
+        cook = await store.create_sub_agent_store("cook", durable=True)
+        baker = await cook.create_sub_agent_store("baker", durable=True)  # type: ignore[attr-defined]
+        await baker.append_messages([said("bread")])
+        parents = {one.session_id: one.parent for one in list_sessions(path)}
+        talk = {"talk": None, "talk__cook": "talk", "talk__cook__baker": "talk__cook"}
+        assert parents == {**talk, "other": None}
+        assert delete_session(path, "talk") is True
+        assert delete_session(path, "talk") is False
+        assert [one.session_id for one in list_sessions(path)] == ["other"]
         with closing(connect(str(path), SqliteConfig())) as connection:
-            connection.execute("DELETE FROM sessions WHERE session_id = 'talk'")
             for table in ("messages", "inbox", "events", "permissions"):
                 rows = connection.execute(f"SELECT session_id FROM {table}").fetchall()
                 assert rows == [("other",)]
@@ -188,7 +197,7 @@ async def test_a_status_nobody_knows_is_a_store_error(path: Path) -> None:
 def test_two_who_amend_one_message_undo_nothing_of_each_other(path: Path) -> None:
     """As two processes would: each with a connection of its own."""
     with closing(connect(str(path), SqliteConfig())) as connection:
-        open_session(connection, "talk", None, None, POSTED)
+        open_session(connection, Session(id="talk"), POSTED)
         insert_messages(connection, "talk", [Message(sender="agent", id="m", heard="0")])
     together = threading.Barrier(2)
     rounds = 40
