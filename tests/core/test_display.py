@@ -105,6 +105,16 @@ async def test_core_row_041_listeners_are_told_in_order_and_do_not_hurt_each_oth
     assert [record.message for record in caplog.records] == ["display listener failed"] * 2
 
 
+async def test_core_row_042_a_slot_for_nobody_has_an_id_of_its_own_and_goes_alone() -> None:
+    display = DisplayStack()
+    shown = [display.push_and_forget("card", {"n": n}) for n in range(3)]
+    assert len(set(shown)) == 3 and display.pending == 0
+    assert display.remove_slot(shown[1])
+    assert [slot.id for slot in display.stack] == [shown[0], shown[2]]
+    assert display.reject(shown[0]) and not display.remove_slot(shown[0])
+    assert display.push_and_forget("card") not in shown, "an id is never used again"
+
+
 Act = st.sampled_from(["push", "resolve", "reject", "remove", "clear", "abort", "cancel", "forget"])
 
 
@@ -217,6 +227,18 @@ async def test_fault_05_a_tool_folded_before_uses_the_display_set_while_it_runs(
     first = agent.display
     await agent.process_request("go")
     assert stacks == [(1, 1)]
+
+
+async def test_core_row_045_a_tool_of_the_kit_asks_on_the_display_that_is_set_later() -> None:
+    agent = make_agent(
+        ScriptedModel(call(("confirm_action", {"title": "Go?"}), ids=["c"]), "ok"), confirm_action()
+    )
+    first, second = agent.display, DisplayStack()
+    agent.set_display(second)
+    first.subscribe(lambda change: None)
+    await agent.process_request("go")
+    assert (await results(agent))["c"].result.status == "error", "nobody looks at the second"
+    assert first.stack == () and second.stack == ()
 
 
 def public(kind: type) -> dict[str, list[str]]:

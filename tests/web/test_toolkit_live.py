@@ -27,7 +27,8 @@ async def ask(chrome: browser.Browser, tool: str) -> Locator:
     return card
 
 
-async def test_every_card_is_answered_on_a_call_and_a_bad_answer_is_put_right(
+@pytest.mark.timeout(240)
+async def test_cards_are_answered_on_a_call_and_a_bad_answer_is_put_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     samples = tmp_path / "samples.json"
@@ -77,21 +78,18 @@ async def _choices(chrome: browser.Browser) -> None:
     await text.get_by_text("Write at least 3 characters.").wait_for(timeout=5_000)
     await text.get_by_role("textbox").fill("VOX-1")
     await text.get_by_role("textbox").press("Enter")
-    await chrome.page.locator(".slot-done", has_text="You wrote: VOX-1").wait_for(timeout=5_000)
-    plan = await ask(chrome, "approve_plan")
-    await plan.get_by_role("button", name="Approve").click()
-    await chrome.page.locator(".slot-done", has_text="You approved it").wait_for(timeout=5_000)
+    await chrome.spoken("the user wrote: VOX-1")
     confirm = await ask(chrome, "confirm_action")
     await confirm.get_by_role("button", name="Dismiss").click()
     await chrome.spoken("without an answer")
     card = await ask(chrome, "show_info_card")
+    await chrome.spoken("is on the display")
     await card.get_by_role("button", name="Got it").click()
     await chrome.page.locator(".slot-done", has_text="Read").wait_for(timeout=5_000)
 
 
 async def _answered_by_voice(chrome: browser.Browser) -> None:
     """The caller talks past an open question: the agent takes it away."""
-    await chrome.wait_state("listening", 20_000)
     question = await ask(chrome, "ask_preference")
     await chrome.type("close_question")
     await (

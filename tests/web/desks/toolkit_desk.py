@@ -42,11 +42,12 @@ class NamesTools:
     async def prompt(
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
-        last = request.messages[-1]
-        if last.tool_results:
-            result = last.tool_results[-1].result
-            return self._say(str(result.data or result.message), notify)
-        wanted = last.text.strip().rstrip(".").lower()
+        messages = list(request.messages)
+        turn = max(at for at, message in enumerate(messages) if message.is_user_turn)
+        told = [one.result for message in messages[turn:] for one in message.tool_results]
+        if told:
+            return self._say(str(told[-1].data or told[-1].message), notify)
+        wanted = messages[turn].text.split()[-1]  # typed on before an answer came: one turn
         if wanted not in {tool.name for tool in request.tools}:
             return self._say("Name a tool.", notify)
         self._calls += 1
