@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.adapters.stores_postgres.rig import PostgresRig, opened
-from tests.core.store_suite import CancellationCases, ConcurrencyCases, StoreRig, StoreSuite
+from tests.core.store_suite import ConcurrencyCases, StoreRig, StoreSuite
 from tests.support.postgres import PostgresServer
 
 SCHEMA = "conformance"
@@ -23,7 +23,7 @@ class TestPostgresStore(StoreSuite):
 
 
 @pytest.mark.real_loop
-class TestPostgresStoreBehindAPooler(ConcurrencyCases, CancellationCases):
+class TestPostgresStoreBehindAPooler(ConcurrencyCases):
     @pytest.fixture
     async def rig(self, postgres: PostgresServer) -> AsyncIterator[StoreRig]:
         async with opened(postgres, SCHEMA, max_size=4, transaction_pooling=True) as pool:
