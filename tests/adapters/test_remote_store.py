@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.store_suite import FullStore, StoreRig, StoreSuite
+from tests.core.store_suite import (
+    CancellationCases,
+    ConcurrencyCases,
+    FullStore,
+    InboxCases,
+    StoreRig,
+    StoreSuite,
+    SubAgentCases,
+    TaskCases,
+)
 from tests.web.sessions_site import KeptInMemory, store_site
 from voxglove.adapters.stores.remote import RemoteConfig, RemoteStores
 from voxglove.web.config_store import StoreConfig
@@ -54,9 +63,22 @@ class TestRemoteOverSqlite(StoreSuite):
         await rig.aclose()
 
 
-class TestRemoteOverMemory(StoreSuite):
+class OverMemory:
+    """The reference behind the door: what SQLite might forgive shows here."""
+
     @pytest.fixture
     async def rig(self) -> AsyncIterator[StoreRig]:
         rig = RemoteRig(KeptInMemory().stores)
         yield rig
         await rig.aclose()
+
+
+class TestRemoteOverMemory(
+    OverMemory, TaskCases, InboxCases, SubAgentCases, ConcurrencyCases, CancellationCases
+):
+    """What may end differently with a store that never waits."""
+
+
+@pytest.mark.soak
+class TestRemoteOverMemoryWhole(OverMemory, StoreSuite):
+    """Everything."""

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from tests.core.store_cases_records import ANSWERED, item
 from tests.core.store_rig import said, texts
+from tests.web.client import eventually
 from tests.web.sessions_site import KeptInMemory, StoreSite, store_site
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.stores.remote import (
@@ -194,6 +195,7 @@ async def test_a_cancelled_write_that_comes_late_is_not_done() -> None:
 
         async def slow(request: web.Request) -> web.StreamResponse:
             if request.method == "POST" and not went.is_set():
+                await request.read()  # whole, so that it can be passed on when its sender is gone
                 went.set()
                 await holding.wait()
             return await proxy.handle(request)
@@ -205,7 +207,9 @@ async def test_a_cancelled_write_that_comes_late_is_not_done() -> None:
             writing.cancel()
             await asyncio.wait([writing])
             assert await texts(store) == []
+            came = len(proxy.seen)
             holding.set()
+            await eventually(lambda: len(proxy.seen) == came + 1)
             await asyncio.sleep(0.05)
             assert await texts(store) == [], "the reader was told it had not happened"
             await store.append_messages([said("now", "m1")])
