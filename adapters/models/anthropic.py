@@ -22,7 +22,7 @@ from ..credentials import Secret
 from . import failures
 from .anthropic_answer import Answer
 from .anthropic_wire import CacheTtl, WireRequest, tool_names, wire_request
-from .tls import shared_context
+from .connections import kept_open, shared_context
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic, Omit
@@ -135,7 +135,9 @@ class AnthropicModel:
             api_key=key,
             base_url=config.base_url or ANTHROPIC_URL,
             max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(verify=shared_context()),
+            http_client=anthropic.DefaultAsyncHttpxClient(
+                verify=shared_context(), limits=kept_open()
+            ),
             timeout=anthropic.Timeout(config.timeout_s, connect=min(config.timeout_s, CONNECT_S)),
             # The SDK sends the key as a bearer; compatible servers read the older header.
             default_headers={"x-api-key": key} if config.base_url else None,

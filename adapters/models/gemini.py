@@ -22,10 +22,10 @@ from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, Tool
 from ...core.model import ModelRequest, ModelResult, Notify
 from ..credentials import Secret
 from . import failures
+from .connections import kept_open, shared_context
 from .gemini_answer import MISHAPS, Answer
 from .gemini_failures import api_error
 from .gemini_wire import tool_names, wire_contents, wire_declarations
-from .tls import shared_context
 
 if TYPE_CHECKING:
     from google.genai.types import Content, GenerateContentConfig, ThinkingConfig
@@ -107,6 +107,7 @@ class GeminiModel:
         # Without its own deadlines: the SDK would tell the server to end each answer by then.
         self._http = httpx2.AsyncClient(
             verify=shared_context(),
+            limits=kept_open(),
             timeout=None,
             follow_redirects=True,
             event_hooks={"response": [_opened]},

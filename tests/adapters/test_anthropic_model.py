@@ -32,6 +32,7 @@ from tests.simulators.anthropic_messages import (
 )
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.models.anthropic import AnthropicConfig, AnthropicModel
+from voxglove.adapters.models.connections import kept_open
 from voxglove.core.errors import UsageError
 from voxglove.core.messages import ContentPart, ContentSource, Message, ToolCall, ToolResultData
 from voxglove.core.model import ModelLimits, ModelRequest, ToolSpec
@@ -321,6 +322,15 @@ async def test_names_and_ids_of_any_kind_survive_the_wire() -> None:
 async def test_stopping_closes_the_http_stream(by_token: bool) -> None:
     async with asked(Scripted(blocks=[text("One")], ending="stall")) as asking:
         await assert_stopping_closes_the_stream(asking, by_token=by_token)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_talk_keeps_its_connection(stream: bool) -> None:
+    async with asked(*[said("Hi.")] * 3, stream=stream) as asking:
+        for _ in range(3):
+            await asking.ask()
+    assert len(asking.server.peers) == 1
+    assert kept_open().keepalive_expiry == 60, "the client's own 5 s are shorter than a turn"
 
 
 async def test_two_answers_at_once_are_apart() -> None:

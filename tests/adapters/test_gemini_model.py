@@ -30,6 +30,7 @@ from tests.simulators.gemini_generate import (
     thought,
 )
 from voxglove.adapters.credentials import Secret
+from voxglove.adapters.models.connections import kept_open
 from voxglove.adapters.models.gemini import GeminiConfig, GeminiModel
 from voxglove.core.errors import UsageError
 from voxglove.core.messages import ContentPart, ContentSource, Message, ToolCall, ToolResultData
@@ -287,6 +288,15 @@ async def test_an_answer_that_the_server_continues_is_one_answer() -> None:
 async def test_stopping_closes_the_http_stream(by_token: bool) -> None:
     async with asked(Scripted(parts=[text("One")], ending="stall")) as asking:
         await assert_stopping_closes_the_stream(asking, by_token=by_token)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_talk_keeps_its_connection(stream: bool) -> None:
+    async with asked(*[said("Hi.")] * 3, stream=stream) as asking:
+        for _ in range(3):
+            await asking.ask()
+    assert len(asking.server.peers) == 1
+    assert kept_open().keepalive_expiry == 60, "the client's own 5 s are shorter than a turn"
 
 
 async def test_two_answers_at_once_are_apart() -> None:

@@ -64,7 +64,8 @@ class SseServer:
         self.refusals: list[str] = []
         self.closed = asyncio.Event()
         self.base_url = ""
-        self.connections = 0
+        self.peers: set[object] = set()
+        """The client's end of every connection that was used."""
 
     def check(self, request: web.Request, body: Json) -> None:
         """Raises Refused."""
@@ -96,6 +97,8 @@ class SseServer:
             await runner.cleanup()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        self.peers.add(request.transport.get_extra_info("peername"))
         body: Json = await request.json()
         try:
             self.check(request, body)
