@@ -91,10 +91,10 @@ class Condition:
             raise UsageError(f"{place}: takes (answers) or (answers, progress), not {count} values")
         return cls(place, predicate, count == 2)
 
-    def holds(self, answers: Answers, progress: Progress) -> bool:
-        """The verdict; whatever the predicate raises comes out."""
+    def holds(self, answers: Answers, progress: Callable[[], Progress]) -> bool:
+        """The verdict; whatever the predicate raises comes out. `progress` is asked if needed."""
         if self.wants_progress:
-            return bool(self.predicate(answers, progress))
+            return bool(self.predicate(answers, progress()))
         return bool(self.predicate(answers))
 
 

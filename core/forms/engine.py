@@ -50,7 +50,8 @@ class FormEngine:
         self.adapter = adapter
         self.clock = clock
         self._hook_timeout_s = hook_timeout_s
-        self._busy: set[str] = set()
+        # Instances whose hooks run now; True once somebody left work to that run.
+        self._busy: dict[str, bool] = {}
         self._reported: set[str] = set()
 
     def open(self, instance: FormInstance) -> FormSnapshot:
@@ -142,20 +143,27 @@ class FormEngine:
         A lost race here costs no answer: what could not be recorded stays owed.
         """
         if instance.id in self._busy:
+            self._busy[instance.id] = True
             return self.open(instance)
-        self._busy.add(instance.id)
+        self._busy[instance.id] = False
         try:
-            while (run := next_run(instance)) is not None:
-                instance = await self._run(instance, run)
-        except FormConflictError as error:
-            logger.warning("form hooks left for later", exc_info=error)
-            instance = await self._get(instance.id)
+            instance = await self._run_all(instance)
         except FormRefused as refused:
             logger.warning("form hooks left for later", extra={"refusal": refused.code})
             instance = await self._get(instance.id)
         finally:
-            self._busy.discard(instance.id)
+            del self._busy[instance.id]
         return self.open(instance)
+
+    async def _run_all(self, instance: FormInstance) -> FormInstance:
+        while True:
+            while (run := next_run(instance)) is not None:
+                instance = await self._run(instance, run)
+            # Asked and answered without an await in between, so nobody's work is left lying.
+            if not self._busy[instance.id]:
+                return instance
+            self._busy[instance.id] = False
+            instance = await self._get(instance.id)
 
     async def _run(self, instance: FormInstance, run: Dispatch) -> FormInstance:
         instance, started = await self._commit(instance.id, lambda fresh, _: begun(fresh, run))

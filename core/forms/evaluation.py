@@ -69,9 +69,7 @@ def evaluate(definition: FormDefinition, instance: FormInstance) -> Evaluation:
     settling = _Settling(definition, instance, parsed)
     settling.run()
     answers, progress = settling.answers(), settling.progress()
-    holding = frozenset(
-        one.id for one in definition.checkpoints if settling.holds(one.when, answers, progress)
-    )
+    holding = frozenset(one.id for one in definition.checkpoints if settling.holds(one.when))
     missing = tuple(settling.missing())
     open_step, revisit = settling.open_step()
     return Evaluation(
@@ -130,11 +128,12 @@ class _Settling:
             complete=edges.get(FORM_COMPLETE, no_edge).high,
         )
 
-    def holds(self, condition: Condition | None, answers: Answers, progress: Progress) -> bool:
+    def holds(self, condition: Condition | None) -> bool:
+        """Whether it holds as far as is decided; what does not exist always does."""
         if condition is None:
             return True
         try:
-            return condition.holds(answers, progress)
+            return condition.holds(self.answers(), self.progress)
         except Exception as error:  # a user's predicate must not end a turn; it is reported
             self.broken[condition.place] = f"{type(error).__name__}: {error}"
             return False
@@ -161,12 +160,13 @@ class _Settling:
     def _pass(self, *, shrink: bool) -> bool:
         """Decide everything once more; whether anything changed that matters."""
         changed = False
+        self.broken.clear()  # what raised on the way to the verdict does not matter
         for step in self._definition.steps:
-            verdict = self._now(step.when) and (self._steps[step.id] or not shrink)
+            verdict = self.holds(step.when) and (self._steps[step.id] or not shrink)
             changed |= self._steps[step.id] != verdict
             self._steps[step.id] = verdict
             for field in step.fields:
-                applies = verdict and self._now(field.when)
+                applies = verdict and self.holds(field.when)
                 applies = applies and (self.applies[field.id] or not shrink)
                 changed |= self.applies[field.id] != applies
                 self.applies[field.id] = applies
@@ -174,11 +174,6 @@ class _Settling:
             changed |= self._done[step.id] != done and not shrink
             self._done[step.id] = done
         return changed
-
-    def _now(self, condition: Condition | None) -> bool:
-        if condition is None:
-            return True
-        return self.holds(condition, self.answers(), self.progress())
 
     def _is_done(self, step: Step) -> bool:
         return self._steps[step.id] and all(

@@ -72,8 +72,8 @@ def use_form_runner(
     names = [tool.name for tool in tools]
     took: list[Unsubscribe] = [lambda: _drop_tools(host, names)]
     if line:
-        provider = _line_provider(runner)
-        took.append(host.add_context_provider(provider, delivery="iteration", id=f"{prefix}line"))
+        told = host.add_context_provider(_line(runner), delivery="iteration", id=f"{prefix}line")
+        took.append(told)
     took.append(host.add_turn_preparer(_resuming(runner, hook_timeout_s + 1.0)))
 
     def take_back() -> None:
@@ -90,18 +90,18 @@ def _drop_tools(host: Registration, names: list[str]) -> None:
     host.replace_tools([one for one in names if one in present], ())
 
 
-def _line_provider(runner: FormRunner) -> ContextProvider:
-    async def line(token: CancelToken) -> str | None:
-        try:
-            return await runner.line() or None
-        except Exception as error:  # a form that cannot be shown must not cost a turn
-            logger.warning("form line left out", exc_info=error)
-            return None
+def _line(runner: FormRunner) -> ContextProvider:
+    """Tier 0. When it fails, the agent reports that and the turn goes on without it (fault 28)."""
+
+    async def line(token: CancelToken) -> str:
+        return await runner.line()
 
     return line
 
 
 def _resuming(runner: FormRunner, limit_s: float) -> TurnPreparer:
+    """What was interrupted is made good before the next turn; failing, it ends no turn."""
+
     async def resume(preparation: TurnPreparation) -> None:
         try:
             async with asyncio.timeout(limit_s):

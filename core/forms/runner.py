@@ -73,7 +73,7 @@ class FormRunner:
         self._names = NameIndex({one.id: one.id for one in self.forms.values()})
         self._engine = FormEngine(
             self.forms,
-            adapter or MemoryFormAdapter(),
+            MemoryFormAdapter() if adapter is None else adapter,
             clock=clock,
             hook_timeout_s=hook_timeout_s,
         )

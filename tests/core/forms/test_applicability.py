@@ -21,9 +21,11 @@ def chain(**when: object) -> FormRunner:
     return runner(form.step("s", title="S", fields=fields).build())
 
 
-async def test_fields_that_exclude_each_other_settle_on_what_holds() -> None:
-    """`c` was ruled out by `b` only as long as `b` itself applied."""
-    forms = chain(a=None, b=lambda v: v.a == "yes", c=lambda v: v.b is None)
+@pytest.mark.parametrize("order", ["abc", "acb", "cba"])
+async def test_fields_that_exclude_each_other_settle_on_what_holds(order: str) -> None:
+    """`c` is ruled out by `b` only as long as `b` itself applies."""
+    when = {"a": None, "b": lambda v: v.a == "yes", "c": lambda v: v.b is None}
+    forms = chain(**{name: when[name] for name in order})
     await forms.start("f", {"a": "no", "b": "x", "c": "y"})
     assert await values(forms) == {"a": "no", "c": "y"}
     assert await held(forms) == ("b",)

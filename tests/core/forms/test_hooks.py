@@ -169,6 +169,21 @@ async def test_a_form_completed_by_a_patch_runs_its_hook_last() -> None:
     assert diary.hooks == ["fill.mode:1", "fill.total:1", "form.complete:1"]
 
 
+async def test_the_forms_own_hook_waits_for_hooks_that_are_raised_on_the_way() -> None:
+    """The form is complete at once; a patch raises another hook, which still comes first."""
+    diary = Diary()
+    form = (
+        claim()
+        .on_complete(diary.hook())
+        .on_fill("total", diary.hook(Patch({"note": "n"})))
+        .on_fill("note", diary.hook())
+        .build()
+    )
+    await runner(form).start("claim", ALL)
+    assert diary.hooks == ["fill.total:1", "fill.note:1", "form.complete:1"]
+    assert diary.contexts[-1].values.note == "n"
+
+
 async def test_hooks_that_raise_each_other_end_after_eight_rounds_of_patches() -> None:
     """Each step unlocks the next field, twelve in a row; the ninth patch is refused."""
     diary = Diary()
@@ -428,6 +443,26 @@ async def test_a_run_overtaken_before_it_began_is_dropped() -> None:
     assert (await ledger(forms))["form.complete:1"] == "dropped"
     await forms.fill({"email": "c@d"})
     assert diary.hooks == ["form.complete:2"]
+
+
+async def test_work_left_to_a_run_that_is_just_ending_is_not_left_lying() -> None:
+    """The other writer comes between the run's last commit and the moment it hears of it."""
+    diary = Diary()
+
+    class Late(MemoryFormAdapter):
+        async def commit(self, instance: FormInstance, *, if_version: int) -> None:
+            await super().commit(instance, if_version=if_version)
+            if instance.ledger and instance.ledger[-1].state == "done":
+                await asyncio.sleep(1.0)
+
+    form = claim().on_fill("mode", diary.hook()).on_fill("total", diary.hook()).build()
+    forms = runner(form, adapter=Late())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(forms.start("claim", {"mode": "car"}))
+        await asyncio.sleep(0.5)
+        await forms.fill({"total": 1.0})
+    assert diary.hooks == ["fill.mode:1", "fill.total:1"]
+    assert set((await ledger(forms)).values()) == {"done"}
 
 
 # -- compare and set

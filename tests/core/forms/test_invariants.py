@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -266,6 +267,14 @@ async def play(acts: list[tuple[str, Any]], plan: list[str]) -> None:
 def test_a_form_keeps_its_promises_in_any_order(
     acts: list[tuple[str, Any]], plan: list[str]
 ) -> None:
+    run_virtual(play(acts, plan))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@settings(max_examples=5_000)
+@given(st.lists(ACTS, max_size=25), PLAN)
+def test_a_form_keeps_its_promises_for_hours(acts: list[tuple[str, Any]], plan: list[str]) -> None:
     run_virtual(play(acts, plan))
 
 
