@@ -114,14 +114,17 @@ def translated(path: str) -> Iterator[None]:
 
 
 class _OneThread(ThreadPoolExecutor):
-    """A thread and at most `max_waiting` jobs for it."""
+    """A thread and at most `max_waiting` jobs for it; `bounded` is unset for the last one."""
 
     def __init__(self, max_waiting: int) -> None:
         super().__init__(1, thread_name_prefix="sqlite")
+        self.bounded = True
         self._room = threading.BoundedSemaphore(max_waiting)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """As the executor's. Raises StoreError when too many jobs wait."""
+        if not self.bounded:
+            return super().submit(fn, *args, **kwargs)
         if not self._room.acquire(blocking=False):
             raise StoreError("too many calls wait for the database: the disk is too slow for them")
         job = super().submit(fn, *args, **kwargs)
@@ -162,6 +165,7 @@ class Database:
             if _OPEN.get(self.path) is self:
                 del _OPEN[self.path]
         joined = False
+        self._thread.bounded = False
         try:
             closed = asyncio.get_running_loop().run_in_executor(self._thread, self._close)
             await asyncio.shield(closed)

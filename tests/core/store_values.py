@@ -57,7 +57,7 @@ LONE_SURROGATE = "half \ud83d of a pair"
 MENDED_SURROGATE = "half \ufffd of a pair"
 
 many = settings(
-    max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 """For inherited tests: hypothesis checks by default that a test is of one class."""
 

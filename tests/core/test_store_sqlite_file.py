@@ -372,6 +372,22 @@ async def test_a_queue_of_calls_has_a_bound(path: Path) -> None:
         assert await texts(store) == ["first", "0", "1", "2", "9"]
 
 
+async def test_a_store_closes_however_many_calls_wait(path: Path) -> None:
+    store = SqliteStore(path, "talk", config=SqliteConfig(max_waiting=1))
+    await store.append_messages([said("first")])
+    with raw(path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(store.append_messages([said("second")]))
+            await asyncio.sleep(0)
+            group.create_task(store.aclose())
+            await asyncio.sleep(0)
+            other.execute("COMMIT")
+    assert threads() == []
+    async with SqliteStore(path, "talk") as again:
+        assert await texts(again) == ["first", "second"]
+
+
 async def test_a_cancelled_call_that_waits_is_never_done(path: Path) -> None:
     async with SqliteStore(path, "talk") as store:
         await store.append_messages([said("before")])
