@@ -56,7 +56,7 @@ class OpenAIModel:
         await self._client.aclose()
 
     async def _stream(self, request: ModelRequest, notify: Notify) -> ModelResult:
-        answer = Answer(shown_names(request))
+        answer = Answer(self._config.model, shown_names(request))
         stream = await self._client.sdk.chat.completions.create(
             **streamed_body(self._config, request), extra_body=dict(self._config.extra) or None
         )
@@ -76,7 +76,7 @@ class OpenAIModel:
         return self._result(answer, notify, ModelResponseComplete)
 
     async def _whole(self, request: ModelRequest, notify: Notify) -> ModelResult:
-        answer = Answer(shown_names(request))
+        answer = Answer(self._config.model, shown_names(request))
         completion = await self._client.sdk.chat.completions.create(
             **whole_body(self._config, request), extra_body=dict(self._config.extra) or None
         )

@@ -8,16 +8,15 @@ and OPENAI_CUSTOM_HEADERS.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from ...core.cancel import AbortScope, CancelToken
 from ...core.errors import ModelError
 from ..credentials import Secret
 from . import failures
+from .connections import kept_open, shared_context
 from .openai_config import OPENAI_URL, OpenAIConfig
 
 if TYPE_CHECKING:
@@ -31,10 +30,6 @@ NO_KEY = Secret("none")
 
 CONNECT_S = 10.0
 """The longest that connecting may take, however long an answer may."""
-
-KEPT_S = 60.0
-"""How long an idle connection is kept. The SDK's 5 s is less than most turns take, and opening
-another costs each turn two or three round trips before its first word."""
 
 
 class OpenAIClient:
@@ -114,25 +109,15 @@ class OpenAIClient:
 
 
 def _http_client(timeout: Timeout) -> AsyncClient | None:
-    """The SDK's own HTTP client, but with certificates read once for all, and with connections kept
-    from one turn of a talk to the next. None, with an older SDK, leaves it to the SDK."""
-    try:
-        import httpx2  # a dependency of the SDK
-    except ImportError:
-        return None
+    """The SDK's own HTTP client on what this process shares (connections.py). None, with an older
+    SDK that has no httpx2, leaves it to the SDK."""
     import openai
 
-    limits = httpx2.Limits(keepalive_expiry=KEPT_S)
-    return openai.DefaultAsyncHttpxClient(verify=_trusted(), timeout=timeout, limits=limits)
-
-
-@cache
-def _trusted() -> ssl.SSLContext:
-    """The machine's certificates. Reading them takes 80 ms of the loop's time, and every call has a
-    model of its own."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+    try:
+        trusted, limits = shared_context(), kept_open()
+    except ImportError:
+        return None
+    return openai.DefaultAsyncHttpxClient(verify=trusted, timeout=timeout, limits=limits)
 
 
 def _status(text: str, error: APIStatusError) -> ModelError:

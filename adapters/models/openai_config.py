@@ -27,6 +27,7 @@ class ChatDialect:
     reads_files       documents as file parts; otherwise the model reads that there is one
     reads_video       videos where images go (spec core 6); otherwise as documents
     reasoning_field   where reasoning is handed back on tool turns; None: never handed back
+    returns_extras    opaque signatures of thoughts are handed back as they came (openai_extras.py)
     cache_hints       prompt_cache_key and prompt_cache_retention
     call_id_chars     the longest tool call id it takes; Kimi's hold the function's whole name
     """
@@ -35,6 +36,7 @@ class ChatDialect:
     reads_files: bool = False
     reads_video: bool = True
     reasoning_field: Literal["reasoning_content", "reasoning"] | None = "reasoning_content"
+    returns_extras: bool = True
     cache_hints: bool = False
     call_id_chars: int = 100
 
@@ -44,6 +46,7 @@ OPENAI_DIALECT = ChatDialect(
     reads_files=True,
     reads_video=False,
     reasoning_field=None,
+    returns_extras=False,
     cache_hints=True,
     call_id_chars=40,
 )

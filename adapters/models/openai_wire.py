@@ -19,6 +19,7 @@ from ...core.model import ModelRequest, ToolSpec
 from ...core.usage import Usage
 from .object_schema import object_schema
 from .openai_config import ChatDialect, OpenAIConfig
+from .openai_extras import ReasoningDetails, options, returned
 from .openai_media import (
     Json,
     agent_text,
@@ -74,7 +75,7 @@ def _body(config: OpenAIConfig, request: ModelRequest) -> Json:
     longest = request.limits.max_tokens or config.max_tokens
     body: Json = {
         "model": config.model,
-        "messages": _messages(request, dialect),
+        "messages": _messages(request, config.model, dialect),
         dialect.max_tokens_field: longest,
         "temperature": config.temperature,
         "reasoning_effort": config.reasoning_effort,
@@ -114,13 +115,13 @@ def call_ids(longest: int) -> WordRule:
     return WordRule(letters=r"\x20-\x7e", first=r"\x20-\x7e", longest=longest)
 
 
-def _messages(request: ModelRequest, dialect: ChatDialect) -> list[Json]:
+def _messages(request: ModelRequest, model: str, dialect: ChatDialect) -> list[Json]:
     """The request's messages; results become one `tool` message per call."""
     out: list[Json] = []
     if request.system_prompt:
         out.append({"role": "system", "content": whole_text(request.system_prompt)})
     for message in repaired(request.messages):
-        out.extend(_message(message, dialect))
+        out.extend(_message(message, model, dialect))
     return out
 
 
@@ -133,7 +134,7 @@ def _tool(tool: ToolSpec) -> Json:
     return {"type": "function", "function": function}
 
 
-def _message(message: Message, dialect: ChatDialect) -> Iterator[Json]:
+def _message(message: Message, model: str, dialect: ChatDialect) -> Iterator[Json]:
     if message.tool_results:
         for result in message.tool_results:
             yield {
@@ -142,7 +143,7 @@ def _message(message: Message, dialect: ChatDialect) -> Iterator[Json]:
                 "content": whole_text(result_text(result.result)),
             }
     elif message.sender == "agent":
-        yield _agent_message(message, dialect)
+        yield _agent_message(message, model, dialect)
     elif message.content:
         parts = [_part(part, dialect) for part in user_parts(message)]
         yield {"role": "user", "content": parts}
@@ -150,22 +151,25 @@ def _message(message: Message, dialect: ChatDialect) -> Iterator[Json]:
         yield {"role": "user", "content": whole_text(message.text)}
 
 
-def _agent_message(message: Message, dialect: ChatDialect) -> Json:
+def _agent_message(message: Message, model: str, dialect: ChatDialect) -> Json:
     text = agent_text(message)
     if not message.tool_calls:
         return {"role": "assistant", "content": text}
     wire: Json = {
         "role": "assistant",
         "content": text or None,
-        "tool_calls": [_call(call, dialect) for call in message.tool_calls],
+        "tool_calls": [_call(call, model, dialect) for call in message.tool_calls],
     }
-    if dialect.reasoning_field is not None and message.reasoning_content:
+    details = returned(model, message, "reasoning_details") if dialect.returns_extras else None
+    if details:
+        wire["reasoning_details"] = details
+    elif dialect.reasoning_field is not None and message.reasoning_content:
         wire[dialect.reasoning_field] = whole_text(message.reasoning_content)
     return wire
 
 
-def _call(call: ToolCall, dialect: ChatDialect) -> Json:
-    return {
+def _call(call: ToolCall, model: str, dialect: ChatDialect) -> Json:
+    wire: Json = {
         "id": call_ids(dialect.call_id_chars).wire(call.id),
         "type": "function",
         "function": {
@@ -173,6 +177,8 @@ def _call(call: ToolCall, dialect: ChatDialect) -> Json:
             "arguments": arguments_text(call.input_args),
         },
     }
+    extra = returned(model, call, "extra_content") if dialect.returns_extras else None
+    return wire | {"extra_content": extra} if extra else wire
 
 
 def _part(part: ContentPart, dialect: ChatDialect) -> Json:
@@ -212,12 +218,14 @@ class _CallDraft:
     id: str = ""
     name: str = ""
     arguments: str = ""
+    extra: object = None
 
 
 @dataclass(slots=True)
 class Answer:
-    """An answer while it comes in. `names` leads back to our tools' names."""
+    """An answer of `model` while it comes in. `names` leads back to our tools' names."""
 
+    model: str
     names: WireNames
     text: str = ""
     reasoning: str = ""
@@ -226,6 +234,7 @@ class Answer:
     refused: bool = False
     _calls: list[_CallDraft] = field(default_factory=list)
     _places: dict[int, int] = field(default_factory=dict)
+    _details: ReasoningDetails = field(default_factory=ReasoningDetails)
 
     def feed(self, chunk: ChatCompletionChunk) -> str:
         """Take a chunk; the text it adds. A chunk without choices carries the usage.
@@ -255,9 +264,15 @@ class Answer:
             self.finish, message = choice.finish_reason, choice.message
             self.refused = bool(message.refusal)
             self.reasoning = _reasoning(message.model_extra)
+            self._details.take(message.model_extra)
             self.text = (message.content or "") + (message.refusal or "")
             self._calls = [
-                _CallDraft(call.id, call.function.name, _as_text(call.function.arguments))
+                _CallDraft(
+                    call.id,
+                    call.function.name,
+                    _as_text(call.function.arguments),
+                    _extra_content(call.model_extra),
+                )
                 for call in message.tool_calls or ()
                 if call.type == "function"
             ]
@@ -275,7 +290,12 @@ class Answer:
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls, complete once the stream has ended."""
         return tuple(
-            ToolCall(self.names.ours(call.name), parsed_arguments(call.arguments), call.id)
+            ToolCall(
+                self.names.ours(call.name),
+                parsed_arguments(call.arguments),
+                call.id,
+                options(self.model, "extra_content", call.extra),
+            )
             for call in self._calls
         )
 
@@ -285,10 +305,12 @@ class Answer:
             text=self.text,
             tool_calls=self.calls(),
             reasoning_content=self.reasoning or None,
+            provider_options=options(self.model, "reasoning_details", self._details.kept()),
         )
 
     def _take(self, delta: ChoiceDelta) -> str:
         self.reasoning += _reasoning(delta.model_extra)
+        self._details.take(delta.model_extra)
         for fragment in delta.tool_calls or ():
             self._take_call(fragment)
         self.refused = self.refused or bool(delta.refusal)
@@ -308,6 +330,7 @@ class Answer:
             self._places[index] = place
         call = self._calls[place]
         call.id = fragment.id or call.id
+        call.extra = _extra_content(fragment.model_extra) or call.extra
         if fragment.function is not None:
             call.name = call.name or fragment.function.name or ""
             call.arguments += _as_text(fragment.function.arguments)
@@ -329,6 +352,10 @@ def _as_text(arguments: object) -> str:
     if arguments is None or isinstance(arguments, str):
         return arguments or ""
     return arguments_text(arguments)
+
+
+def _extra_content(extra: dict[str, object] | None) -> object:
+    return (extra or {}).get("extra_content")
 
 
 def _reasoning(extra: dict[str, object] | None) -> str:

@@ -30,6 +30,8 @@ from voxglove.core.messages import (
     ToolCall,
     ToolResult,
     ToolResultData,
+    decode_message,
+    encode_message,
 )
 from voxglove.core.model import ModelRequest, ToolSpec
 from voxglove.core.usage import Usage
@@ -203,6 +205,39 @@ async def test_reasoning_is_kept_and_handed_back_on_tool_turns_only(
         None,
     ]
     assert call.deltas() in ([], ["Noon."]), "reasoning is never spoken"
+
+
+@real_loop
+@pytest.mark.parametrize("cumulative", [True, False])
+async def test_signatures_of_thoughts_go_back_unread_to_their_model(cumulative: bool) -> None:
+    pieces = ["I ", "I look."] if cumulative else ["I ", "look."]
+    details: list[Json] = [
+        {"type": "reasoning.text", "index": 0, "text": piece, "signature": None} for piece in pieces
+    ]
+    sealed: Json = {"type": "reasoning.encrypted", "index": 1, "data": "sealed"}
+    signed: Json = {"google": {"thought_signature": "QUJD"}}
+    fragment: Json = {"index": 0, "id": "c1", "function": {"name": "now", "arguments": "{}"}}
+    script = Scripted(
+        choices=[
+            *(delta({"reasoning_details": [detail]}) for detail in details),
+            delta({"reasoning_details": [sealed, "?"]}),
+            delta({"tool_calls": [fragment | {"extra_content": signed}]}),
+            finish("tool_calls"),
+        ]
+    )
+    async with CHAT.asked(script, CHAT.said("Noon."), compatible=True) as call:
+        made = decode_message(encode_message((await call.ask()).messages[0]))
+        done = ToolResult("now", "c1", ToolResultData("success", "12"))
+        history = (*HELLO.messages, made, Message(sender="user", tool_results=(done,)))
+        await call.ask(ModelRequest(messages=history))
+    said = sent(call.body)[1]
+    assert said["reasoning_details"] == [details[0] | {"text": "I look."}, sealed]
+    assert isinstance(said["tool_calls"], list)
+    assert said["tool_calls"][0]["extra_content"] == signed
+    for config in ({"compatible": True, "model": "other"}, {}):
+        async with CHAT.asked(CHAT.said("x"), **config) as call:  # type: ignore[arg-type]
+            await call.ask(ModelRequest(messages=history))
+        assert "sealed" not in str(call.body) and "QUJD" not in str(call.body)
 
 
 @real_loop

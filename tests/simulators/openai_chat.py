@@ -33,7 +33,7 @@ VIDEOS = {"video/mp4", "video/webm"}
 MAX_CALL_ID = 40
 COMPATIBLE_MAX_CALL_ID = 100
 COMPATIBLE_BODY = {"max_tokens", "reasoning_split"}
-COMPATIBLE_MESSAGE = {"reasoning_content", "reasoning"}
+COMPATIBLE_MESSAGE = {"reasoning_content", "reasoning", "reasoning_details"}
 
 
 def text_chunk(text: str) -> Json:
@@ -144,6 +144,9 @@ class OpenAIChatSimulator(SseServer):
         self._compatible = compatible
         self._key = key
 
+    def rest_of_script(self, count: int) -> None:
+        self._script = self._script[-count:]
+
     def refuse_key(self, request: web.Request) -> Reply | None:
         if request.headers.get("Authorization") == f"Bearer {self._key}":
             return None
@@ -218,7 +221,8 @@ def _message(where: str, message: Json, compatible: bool) -> Iterator[str]:
         yield f"{where}.content is neither text nor parts"
     if calls is not None:
         longest = COMPATIBLE_MAX_CALL_ID if compatible else MAX_CALL_ID
-        yield from _calls(where, calls, longest)
+        more = {"extra_content"} if compatible else set()
+        yield from _calls(where, calls, longest, more)
 
 
 def _part(where: str, part: Json, compatible: bool) -> Iterator[str]:
@@ -238,12 +242,12 @@ def _part(where: str, part: Json, compatible: bool) -> Iterator[str]:
             yield f"{where}: part {part.get('type')!r} is unknown or broken"
 
 
-def _calls(where: str, calls: object, longest: int) -> Iterator[str]:
+def _calls(where: str, calls: object, longest: int, more: set[str]) -> Iterator[str]:
     if not isinstance(calls, list) or not calls:
         yield f"{where}.tool_calls is empty"
         return
     for call in calls:
-        yield from schema.unknown(where, call, {"id", "type", "function"})
+        yield from schema.unknown(where, call, {"id", "type", "function"} | more)
         if call.get("type") != "function":
             yield f"{where}: a call's type is function"
         if not isinstance(call.get("id"), str) or not 0 < len(call["id"]) <= longest:

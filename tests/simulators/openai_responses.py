@@ -198,6 +198,9 @@ class OpenAIResponsesSimulator(SseServer):
         self._key = key
         self.issued: dict[str, list[str]] = {}
 
+    def rest_of_script(self, count: int) -> None:
+        self._script = self._script[-count:]
+
     def refuse_key(self, request: web.Request) -> Reply | None:
         if request.headers.get("Authorization") == f"Bearer {self._key}":
             return None

@@ -89,6 +89,10 @@ class SseServer:
         """What to say to a request; subclasses check it first."""
         raise NotImplementedError
 
+    def rest_of_script(self, count: int) -> None:
+        """Go on with the last `count` replies."""
+        raise NotImplementedError
+
     def refuse_key(self, request: web.Request) -> Reply | None:
         """A refusal when the request does not carry the right key."""
         raise NotImplementedError
