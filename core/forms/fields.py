@@ -125,7 +125,7 @@ def step_fields(
     try:
         schema = model.model_json_schema(by_alias=False)
     except PydanticUserError as error:
-        raise UsageError(f"{place}: answers must be JSON; {error.message}") from error
+        raise UsageError(f"{place}: its fields have no JSON schema; {error.message}") from error
     specs = fields if isinstance(fields, Mapping) else {}
     found = [
         _field(place, step_id, model, name, specs.get(name) or _annotated_spec(info), schema)

@@ -6,7 +6,7 @@ never touches an agent; mount.use_form_runner does.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..encoding import whole_text
 from ..errors import UsageError
@@ -195,8 +195,8 @@ class FormRunner:
     ) -> FormChange:
         """Decide a blocking checkpoint from outside the conversation.
 
-        Without effects it has passed; Fail refuses. Raises FormRefused(`checkpoint_not_waiting`)
-        when it is not undecided (any more).
+        Without effects it has passed; Fail refuses. A refusal may be overruled while it stands.
+        Raises FormRefused(`checkpoint_not_waiting`) when there is nothing (left) to decide.
         """
         instance = (await self._pick(form)).instance
         decided = as_effects(effects)
@@ -286,6 +286,9 @@ class FormRunner:
         effects: tuple[Effect, ...],
     ) -> FormInstance:
         refuse_closed(fresh)
+        if checkpoint in fresh.rejected:
+            kept = {one: why for one, why in fresh.rejected.items() if one != checkpoint}
+            fresh = replace(fresh, awaiting=(*fresh.awaiting, checkpoint), rejected=kept)
         if checkpoint not in fresh.awaiting:
             waiting = ", ".join(fresh.awaiting) or "none"
             raise FormRefused(

@@ -92,6 +92,28 @@ async def test_the_host_refuses_and_the_form_is_open_until_the_condition_ends() 
     assert diary.hooks == ["checkpoint.cap:1", "form.complete:1"]
 
 
+async def test_a_refusal_may_be_overruled_while_it_stands() -> None:
+    diary = Diary()
+    forms = capped(diary, Fail("over the limit"))
+    await forms.start("claim", DEAR)
+    await forms.resolve_checkpoint("cap", Fail("still no"))
+    assert list((await forms.status()).instance.rejected.values()) == ["still no"]
+    await forms.resolve_checkpoint("cap")
+    assert await state(forms) == "complete"
+    with pytest.raises(FormRefused, match="undecided: none"):
+        await forms.resolve_checkpoint("cap")
+    assert diary.hooks == ["checkpoint.cap:1", "form.complete:1"]
+
+
+async def test_a_correction_that_leaves_the_condition_true_is_not_checked_again() -> None:
+    diary = Diary()
+    forms = capped(diary, Fail("over the limit"))
+    await forms.start("claim", DEAR)
+    await forms.fill({"total": 800.0})
+    assert diary.hooks == ["checkpoint.cap:1"]
+    assert await state(forms) == "open"
+
+
 DECISIONS: list[tuple[str, Effects, str]] = [
     ("passed", Passed(), "complete"),
     ("refused", Fail("no"), "open"),

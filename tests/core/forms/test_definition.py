@@ -81,7 +81,7 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     (
         "no JSON type",
         lambda: form().step("s", title="S", fields={"a": FieldSpec(schema=type)}),
-        "",
+        "step 's': its fields have no JSON schema",
     ),
     ("model rules", lambda: form().step("s", title="S", fields=WholeModel), "in a checkpoint"),
     ("private attributes", lambda: form().step("s", title="S", fields=Private), "private"),

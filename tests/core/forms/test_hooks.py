@@ -523,6 +523,41 @@ async def test_a_race_lost_after_a_hook_does_not_lose_the_answer_and_owes_the_ru
     assert len(keys) == 2 and len(set(keys)) == 1
 
 
+async def test_abandoning_is_tried_again_like_every_change() -> None:
+    adapter = Contended()
+    forms = runner(adapter=adapter)
+    await forms.start("claim")
+    adapter.losses = 3
+    await forms.abandon("enough")
+    assert await state(forms) == "abandoned"
+    await forms.start("claim")
+    adapter.losses = 4
+    with pytest.raises(FormRefused) as caught:
+        await forms.abandon("enough")
+    assert caught.value.code == "form_conflict"
+
+
+async def test_a_hook_that_the_definition_lost_is_dropped() -> None:
+    async def crash(context: HookContext) -> None:
+        raise Crash
+
+    adapter = MemoryFormAdapter()
+    with pytest.raises(Crash):
+        await runner(claim().on_fill("mode", crash).build(), adapter=adapter).start(
+            "claim", {"mode": "car"}
+        )
+    forms = runner(claim().build(), adapter=adapter)
+    await forms.resume()
+    assert await ledger(forms) == {"fill.mode:1": "dropped"}
+
+
+async def test_a_hook_of_its_own_time_out_fails_like_any_other() -> None:
+    forms = runner(claim().on_fill("mode", Diary().hook(TimeoutError("slow bank"))).build())
+    await forms.start("claim", {"mode": "car"})
+    note = (await forms.status()).instance.ledger[0].note
+    assert note == "the work behind it failed"
+
+
 async def test_writers_at_the_same_time_lose_no_answer() -> None:
     class Slow(MemoryFormAdapter):
         async def get(self, instance_id: str) -> FormInstance | None:

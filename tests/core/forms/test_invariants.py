@@ -257,7 +257,7 @@ async def play(acts: list[tuple[str, Any]], plan: list[str]) -> None:
     assert not missing, "what was begun is made good under its key"
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.lists(ACTS, max_size=14), PLAN)
 @example(
     [("fill", {"mode": "car", "miles": 3, "total": 9}), ("resolve", "pass"), ("undo", None)],
