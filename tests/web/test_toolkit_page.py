@@ -267,6 +267,13 @@ WRITTEN = "You wrote: VOX-1"
 async def test_on_a_phone_every_card_fits_and_is_walked_by_keyboard() -> None:
     async with playground((360, 740), dark=True) as open_page:
         page = open_page.page
+        await open_page.hear(*(slot("confirm_action", f"c{n}") for n in range(3)))
+        await open_page.hear(slot("collect_form", "tall"))
+        await open_page.pictures(6)
+        top = await page.get_by_role("heading", name="Your details").bounding_box()
+        room = await page.locator("#transcript").bounding_box()
+        assert top and room and 0 <= top["y"] - room["y"] < 40, "a tall card is shown from its top"
+        await open_page.hear(removed("tall"), *(removed(f"c{n}") for n in range(3)))
         for name in SAMPLES:
             await open_page.hear(slot(name))
             problems = [(name, "Too much of something."), ("value", "Nor this.")]

@@ -49,7 +49,10 @@ export class Slots {
     const asking = same ? known.asking : card.root;
     const back = same && known.root === document.activeElement ? known.held : null;
     if (known?.root.isConnected) known.root.replaceWith(asking);
-    else this.place(asking);
+    else {
+      this.place(asking);
+      requestAnimationFrame(() => fromTop(asking)); // once the conversation has followed it
+    }
     this.cards.set(slot.id, { ...card, root: asking, asking, open: true, sent: null });
     asking.removeAttribute("aria-busy");
     back?.focus();
@@ -129,4 +132,12 @@ export class Slots {
       })
     );
   }
+}
+
+/** A card that is taller than the conversation's window is shown from its top, not from its end. */
+function fromTop(root) {
+  const room = root.parentElement;
+  if (!room || root !== room.lastElementChild || root.offsetHeight <= room.clientHeight) return;
+  if (room.scrollHeight - room.scrollTop - room.clientHeight > 2) return; // somebody reads above
+  room.scrollTop += root.getBoundingClientRect().top - room.getBoundingClientRect().top;
 }
