@@ -109,9 +109,9 @@ def _cell(values: Sequence[float]) -> str:
 
 
 def _share(found: Found, case: str) -> str:
-    """Ours beside the peer whose median is lower, in the case of the same name."""
-    ours = _values(found, OURS, case)
-    peers = [values for name in found if name != OURS and (values := _values(found, name, case))]
+    """Ours beside the peer whose median is lower; a variant of ours beside what it varies."""
+    ours, plain = _values(found, OURS, case), case.partition(",")[0]
+    peers = [values for name in found if name != OURS and (values := _values(found, name, plain))]
     if not ours or not peers:
         return " | "
     better = min(peers, key=lambda values: sorted(values)[len(values) // 2])
