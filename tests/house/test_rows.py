@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tests.support import rows
 
-LATER = frozenset({34, 59, 60, 61, 65, 77, 80})
+all_tests = cache(rows.all_tests)
+
+LATER: frozenset[int] = frozenset({61})
 """Bound core rows whose tests are being written; `make rows` fails until they are there."""
 
 TEXT = """
@@ -46,8 +50,8 @@ def test_a_bound_row_without_a_test_is_missing() -> None:
 
 
 def test_every_bound_row_has_a_test() -> None:
-    assert rows.missing(rows.all_tests()) == []
+    assert rows.missing(all_tests()) == []
 
 
 def test_every_bound_row_of_the_core_has_a_test_or_is_to_come() -> None:
-    assert [row for row in rows.missing(rows.all_tests(), "core") if row not in LATER] == []
+    assert [row for row in rows.missing(all_tests(), "core") if row not in LATER] == []
