@@ -107,3 +107,9 @@ async def held(forms: FormRunner) -> tuple[str, ...]:
 
 async def state(forms: FormRunner) -> str:
     return (await forms.status()).instance.status
+
+
+async def run_states(forms: FormRunner) -> dict[str, str]:
+    """The state of each hook's run, by `hook:occurrence`."""
+    instance = (await forms.status()).instance
+    return {f"{one.hook}:{one.occurrence}": one.state for one in instance.ledger}
