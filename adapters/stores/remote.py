@@ -38,6 +38,7 @@ from .remote_wire import (
     BadField,
     Feature,
     Fields,
+    parsed,
     session_problem,
 )
 
@@ -117,7 +118,7 @@ class RemoteStores:
         if self._features is None:
             answer = await self.ask("GET", f"/sessions/{quote(session_id, safe='')}")
             try:
-                told = Fields(answer).texts("features", 100)
+                told = Fields(parsed(answer)).texts("features", 100)
             except BadField as error:
                 raise RemoteStoreError(
                     f"{self._config.url} does not say what it keeps; pass features="
@@ -127,8 +128,8 @@ class RemoteStores:
 
     async def ask(
         self, method: str, path: str, body: bytes | None = None, lost: list[str] | None = None
-    ) -> object:
-        """The parsed answer; None when there is none. A failure that passes is tried again.
+    ) -> bytes:
+        """The answer's body; empty when there is none. A failure that passes is tried again.
 
         `lost` holds the keys of writes that were cancelled or got no answer: it grows when this one
         is, and the server is told of them with the next request, so that none of them is done
@@ -149,7 +150,7 @@ class RemoteStores:
 
     async def _persist(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
-    ) -> object:
+    ) -> bytes:
         wait_s = self._config.wait_s
         for left in range(self._config.attempts - 1, -1, -1):
             try:
@@ -172,7 +173,7 @@ class RemoteStores:
 
     async def _attempt(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> object:
+    ) -> bytes:
         client, url = self._open(), self._config.url.rstrip("/") + path
         try:
             async with (
@@ -191,7 +192,7 @@ class RemoteStores:
                 f"{method} {path}: {type(error).__name__}: {error}", retryable=True
             ) from error
         if 200 <= answer.status < 300:
-            return _parsed(raw, f"{method} {path}")
+            return raw
         raise _refusal(answer.status, raw, f"{method} {path}")
 
     def _open(self) -> aiohttp.ClientSession:
@@ -229,13 +230,6 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
         if len(raw) > MAX_ANSWER_BYTES:
             raise RemoteStoreError(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
     return bytes(raw)
-
-
-def _parsed(raw: bytes, what: str) -> object:
-    try:
-        return json.loads(raw) if raw else None
-    except (ValueError, RecursionError) as error:
-        raise RemoteStoreError(f"{what}: the answer is no JSON") from error
 
 
 def _refusal(status: int, raw: bytes, what: str) -> StoreError | UsageError:

@@ -16,8 +16,8 @@ from urllib.parse import quote
 from ...core.encoding import json_bytes
 from ...core.errors import StoreError, UnknownRecordError, UsageError
 from ...core.external import AgentEvent, EventQueue, MemoryEventQueue
-from ...core.messages import Message, MessagePatch, encode_message, random_id
-from ...core.patches import encode_patch
+from ...core.message_wire import decode_messages, encode_messages, encode_patch
+from ...core.messages import Message, MessagePatch, decode_message, encode_message, random_id
 from ...core.records import InboxItem, InboxPatch, Task, TaskPatch, item_json
 from ...core.store import Permission, Store
 from ...core.stores.memory import MemoryStore
@@ -26,14 +26,12 @@ from .remote_wire import (
     BadField,
     Feature,
     Fields,
-    dump_messages,
     event_from,
     event_json,
     item_from,
     item_patch_json,
+    parsed,
     permission_from,
-    read_message,
-    read_messages,
     read_tasks,
     task_from,
     task_patch_json,
@@ -62,7 +60,7 @@ class Way(Protocol):
 
     async def ask(
         self, method: str, path: str, body: bytes | None = None, lost: list[str] | None = None
-    ) -> object: ...
+    ) -> bytes: ...
 
     async def features(self, session_id: str) -> frozenset[Feature]: ...
 
@@ -80,14 +78,21 @@ class Session:
         self._told: set[Feature] = set()
         self._lost: list[str] = []
 
-    async def ask(self, method: str, path: str, body: bytes | None = None) -> object:
-        """The answer to a request below `/sessions/{id}`."""
+    async def raw(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """The answer to a request below `/sessions/{id}`, as it came."""
         return await self.way.ask(method, self._path + path, body, self._lost)
+
+    async def get(self, path: str) -> object:
+        """What is read there, as parsed JSON."""
+        answer = await self.raw("GET", path)
+        with reading(path):
+            return parsed(answer)
 
     async def send(self, method: str, path: str, value: object) -> Fields:
         """The same with `value` as JSON, of an answer that is an object, or nothing."""
-        answer = await self.ask(method, path, json_bytes(value))
+        raw = await self.raw(method, path, json_bytes(value))
         with reading(path):
+            answer = parsed(raw)
             return Fields({} if answer is None else answer, "answer")
 
     async def kept(self, feature: Feature) -> bool:
@@ -117,19 +122,19 @@ class RemoteStore:
     # -- history and counters
 
     async def get_messages(self) -> list[Message]:
-        answer = await self._session.ask("GET", "/messages")
+        answer = await self._session.raw("GET", "/messages")
         with reading("messages"):
-            return read_messages(answer)
+            return decode_messages(answer)
 
     async def append_messages(self, messages: Sequence[Message]) -> None:
-        body = b'{"messages":' + dump_messages(messages) + b"}"
-        await self._session.ask("POST", "/messages", body)
+        body = b'{"messages":' + encode_messages(messages) + b"}"
+        await self._session.raw("POST", "/messages", body)
 
     async def amend_message(self, message_id: str, patch: MessagePatch) -> Message:
         body = b'{"id":' + json_bytes(message_id) + b',"patch":' + encode_patch(patch) + b"}"
-        answer = await self._session.ask("PATCH", "/messages", body)
+        answer = await self._session.raw("PATCH", "/messages", body)
         with reading("messages"):
-            return read_message(answer)
+            return decode_message(answer)
 
     async def get_token_count(self) -> int:
         return await self._count("/tokens")
@@ -143,7 +148,7 @@ class RemoteStore:
         """Where the server does not count it: what this object was told."""
         if not await self._session.kept("consumption"):
             return await self._session.memory.get_token_consumption()
-        answer = await self._session.ask("GET", "/consumption")
+        answer = await self._session.get("/consumption")
         with reading("consumption"):
             return usage_from(Fields(answer))
 
@@ -151,13 +156,13 @@ class RemoteStore:
         return await self._count("/turns")
 
     async def increment_turn(self) -> None:
-        await self._session.ask("POST", "/turns")
+        await self._session.raw("POST", "/turns")
 
     async def reset_counters(self) -> None:
-        await self._session.ask("POST", "/counters/reset")
+        await self._session.raw("POST", "/counters/reset")
 
     async def _count(self, path: str) -> int:
-        answer = await self._session.ask("GET", path)
+        answer = await self._session.get(path)
         with reading(path):
             return Fields(answer).count("count")
 
@@ -182,7 +187,7 @@ class RemoteStore:
     async def get_tasks(self) -> list[Task]:
         if not await self._session.kept("tasks"):
             return await self._session.memory.get_tasks()
-        answer = await self._session.ask("GET", "/tasks")
+        answer = await self._session.get("/tasks")
         with reading("tasks"):
             return read_tasks(Fields({"tasks": answer}).entries("tasks", MANY))
 
@@ -204,7 +209,7 @@ class RemoteStore:
     async def get_inbox_items(self) -> list[InboxItem]:
         if not await self._session.kept("inbox"):
             return await self._session.memory.get_inbox_items()
-        return _items(await self._session.ask("GET", "/inbox"))
+        return _items(await self._session.get("/inbox"))
 
     async def add_inbox_item(self, item: InboxItem) -> None:
         if not await self._session.kept("inbox"):
@@ -222,7 +227,7 @@ class RemoteStore:
     async def get_resolved_inbox_items(self) -> list[InboxItem]:
         if not await self._session.kept("inbox"):
             return await self._session.memory.get_resolved_inbox_items()
-        return _items(await self._session.ask("GET", "/inbox/resolved"))
+        return _items(await self._session.get("/inbox/resolved"))
 
     async def resolve_inbox_item(self, item_id: str, response: str, resolved_at: str) -> bool:
         if not await self._session.kept("inbox"):
@@ -237,7 +242,7 @@ class RemoteStore:
             return await self._consume_here(item_ids, message)
         ids = json_bytes(list(item_ids))
         body = b'{"itemIds":' + ids + b',"message":' + encode_message(message) + b"}"
-        await self._session.ask("POST", "/inbox/consume", body)
+        await self._session.raw("POST", "/inbox/consume", body)
 
     async def _consume_here(self, item_ids: Sequence[str], message: Message) -> None:
         """Items are in memory, the message is not: it is stored first, and if that fails nothing
@@ -285,7 +290,7 @@ class RemoteEventQueue:
     async def peek(self) -> Sequence[AgentEvent]:
         if not await self._session.kept("events"):
             return await self._memory.peek()
-        answer = await self._session.ask("GET", "/events")
+        answer = await self._session.get("/events")
         with reading("events"):
             found = Fields({"events": answer}).entries("events", MANY)
             return tuple(event_from(Fields(one, f"events[{at}]")) for at, one in enumerate(found))
@@ -298,7 +303,7 @@ class RemoteEventQueue:
     async def size(self) -> int:
         if not await self._session.kept("events"):
             return await self._memory.size()
-        answer = await self._session.ask("GET", "/events/size")
+        answer = await self._session.get("/events/size")
         with reading("events"):
             return Fields(answer).count("count")
 
@@ -310,6 +315,8 @@ def reading(what: str) -> Iterator[None]:
         yield
     except (BadField, UsageError) as error:
         raise RemoteStoreError(f"{what}: the server's answer cannot be read: {error}") from error
+    except ValueError:  # pydantic's, left out as a cause: its text quotes what was said
+        raise RemoteStoreError(f"{what}: the server's answer holds no messages") from None
 
 
 def _items(answer: object) -> list[InboxItem]:

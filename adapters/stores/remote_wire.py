@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar, get_args
 
 from ...core.external import AgentEvent
-from ...core.messages import Message, decode_message, encode_message
 from ...core.records import (
     InboxItem,
     InboxPatch,
@@ -258,29 +257,12 @@ def permission_from(fields: Fields) -> Permission:
     return fields.choice("status", get_args(Permission))
 
 
-def dump_list(pieces: Sequence[bytes]) -> bytes:
-    """A JSON list of values that are JSON already."""
-    return b"[" + b",".join(pieces) + b"]"
-
-
-def dump_messages(messages: Sequence[Message]) -> bytes:
-    """A JSON list of messages."""
-    return dump_list([encode_message(message) for message in messages])
-
-
-def read_messages(raw: object) -> list[Message]:
-    """The messages of a parsed answer. Raises BadField."""
-    if not isinstance(raw, list):
-        raise BadField("messages", "must be a list")
-    return [read_message(one, f"messages[{at}]") for at, one in enumerate(raw)]
-
-
-def read_message(raw: object, at: str = "message") -> Message:
-    """One message of parsed JSON. Raises BadField."""
+def parsed(raw: bytes) -> object:
+    """JSON of an answer; None for an empty one. Raises BadField."""
     try:
-        return decode_message(json.dumps(raw))
-    except (ValueError, RecursionError) as error:
-        raise BadField(at, f"is no message: {' '.join(str(error).split())[:200]}") from error
+        return json.loads(raw) if raw else None
+    except (ValueError, RecursionError):
+        raise BadField("answer", "is no JSON") from None
 
 
 def read_tasks(raw: Sequence[object], at: str = "tasks") -> list[Task]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 import pytest
@@ -26,6 +26,7 @@ from voxglove.adapters.stores.remote import (
 from voxglove.adapters.stores.remote_wire import IDEMPOTENCY, REPEATED
 from voxglove.core.errors import UnknownMessageError, UnknownRecordError, UsageError
 from voxglove.core.external import AgentEvent
+from voxglove.core.messages import Message, ToolResult, ToolResultData
 from voxglove.core.usage import Usage
 from voxglove.web.routes.sessions import GONE
 from voxglove.web.routes.sessions_once import Once
@@ -341,6 +342,22 @@ async def test_a_server_that_says_nothing_of_groups_wants_them_named() -> None:
         with pytest.raises(RemoteStoreError, match="pass features="):
             await stores.store("s").get_inbox_items()
         assert await stores.store("s").get_messages() == []
+
+
+# -- what is large or deep
+
+
+async def test_a_result_as_deep_as_can_be_stored_passes() -> None:
+    deep: object = 1
+    for _ in range(196):
+        deep = [deep]
+    result = ToolResult("t", "c", ToolResultData("success", deep))
+    message = Message(sender="user", id="m", tool_results=(result,))
+    async with store_site(KeptInMemory().stores) as site, client(site.url) as stores:
+        store = stores.store("s")
+        await store.append_messages([message])
+        assert await store.get_messages() == [message]
+        assert await store.amend_message("m", {"heard": "x"}) == replace(message, heard="x")
 
 
 # -- misuse

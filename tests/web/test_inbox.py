@@ -58,7 +58,7 @@ async def test_an_item_goes_its_whole_way_over_rest() -> None:
         assert status == 200 and isinstance(changed, dict) and changed["response"] == "no"
 
 
-async def test_an_answer_counts_once_and_in_its_own_session_alone() -> None:
+async def test_fault_20_an_answer_counts_once_and_in_its_own_session_alone() -> None:
     kept = KeptInMemory()
     async with store_site(kept.stores) as here, aiohttp.ClientSession() as http:
         await ask(http, "POST", f"{here.url}/sessions/s/inbox", {"item": item_json(ITEM)})

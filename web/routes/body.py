@@ -6,6 +6,7 @@ import asyncio
 import json
 
 from aiohttp import web
+from pydantic_core import from_json
 
 from ..server import problem
 
@@ -37,14 +38,26 @@ def parse_object(raw: bytes, example: str) -> dict[str, object] | web.Response:
     """The JSON object in `raw` ({} for none), or the 400 that refuses it. Neither NaN nor half a
     surrogate pair is JSON, whatever Python's decoder takes."""
     try:
-        body = json.loads(raw, parse_constant=_no_number) if raw.strip() else {}
-        if b"\\u" in raw:
-            json.dumps(body, ensure_ascii=False).encode()
+        body = decoded(raw) if raw.strip() else {}
     except (ValueError, RecursionError):
         return problem(400, "bad_body", f"the body is no valid JSON; send {example}")
     if not isinstance(body, dict):
         return problem(400, "bad_body", f"send a JSON object such as {example}")
     return body
+
+
+def decoded(raw: bytes) -> object:
+    """Strict JSON. pydantic's decoder holds the loop for 2 ms over 8 MiB of a picture, Python's for
+    40. Raises ValueError, RecursionError."""
+    try:
+        return from_json(raw, allow_inf_nan=False)
+    except ValueError as error:
+        if "recursion limit" not in str(error):
+            raise
+    # As deep as a message may be, and its request around it: rare, and no reason to refuse it.
+    found = json.loads(raw, parse_constant=_no_number)
+    json.dumps(found, ensure_ascii=False).encode()
+    return found
 
 
 def _no_number(name: str) -> object:

@@ -6,14 +6,11 @@ messages were the first attempt's, and nothing is done (docs/stores.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-
-from pydantic import TypeAdapter, ValidationError
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ...adapters.stores.remote_wire import (
     BadField,
-    dump_messages,
     permission_from,
     read_tasks,
     session_problem,
@@ -23,8 +20,8 @@ from ...adapters.stores.remote_wire import (
     usage_json,
 )
 from ...core.errors import UsageError
+from ...core.message_wire import decode_patch, encode_messages, read_messages
 from ...core.messages import Message, encode_message
-from ...core.patches import decode_patch
 from ...core.records import task_json
 from .sessions_asked import GROUPS, MAX_LIST, Asked
 
@@ -37,7 +34,7 @@ async def get_session(asked: Asked) -> object:
 
 async def get_messages(asked: Asked) -> object:
     """The whole history, a list."""
-    return dump_messages(await asked.store.get_messages())
+    return encode_messages(await asked.store.get_messages())
 
 
 async def append_messages(asked: Asked) -> object:
@@ -59,11 +56,8 @@ async def amend_message(asked: Asked) -> object:
     patch = asked.body.mapping("patch")
     if patch is None:
         raise BadField("patch", "must be an object of the fields to change")
-    try:
+    with named_fields():
         change = decode_patch(patch)
-    except UsageError as error:
-        field, _, remedy = str(error).partition(": ")
-        raise BadField(field, remedy) from None
     return encode_message(await asked.store.amend_message(asked.body.text("id"), change))
 
 
@@ -145,13 +139,18 @@ async def sub_agent_store(asked: Asked) -> object:
 
 def read_batch(raw: Sequence[object], at: str) -> list[Message]:
     """Messages of parsed JSON. Raises BadField naming the entry and the field."""
+    with named_fields():
+        return read_messages(raw, at)
+
+
+@contextmanager
+def named_fields() -> Iterator[None]:
+    """What core calls wrong use, by its path, is a bad field of the body here."""
     try:
-        return _messages().validate_python(raw)
-    except ValidationError as error:
-        first = error.errors()[0]
-        index, *path = first["loc"]
-        where = ".".join([f"{at}[{index}]", *map(str, path)])
-        raise BadField(where, first["msg"]) from None
+        yield
+    except UsageError as error:
+        field, _, remedy = str(error).partition(": ")
+        raise BadField(field, remedy) from None
 
 
 async def are_stored(asked: Asked, messages: Sequence[Message]) -> bool:
@@ -159,8 +158,3 @@ async def are_stored(asked: Asked, messages: Sequence[Message]) -> bool:
     wanted = {message.id: message for message in messages}
     stored = [one for one in await asked.store.get_messages() if one.id in wanted]
     return bool(messages) and stored == list(messages)
-
-
-@cache
-def _messages() -> TypeAdapter[list[Message]]:
-    return TypeAdapter(list[Message])
