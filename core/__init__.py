@@ -91,6 +91,7 @@ from .records import (
     task_json,
     utc_now,
 )
+from .renderers import InvalidAnswer, Renderers, finished_card
 from .requests import RequestResult, UserInput, Wake
 from .store import (
     ConsumptionStore,
@@ -152,6 +153,7 @@ __all__ = [
     "InboxItem",
     "InboxPatch",
     "InboxStore",
+    "InvalidAnswer",
     "Listener",
     "MemoryEventQueue",
     "MemoryStore",
@@ -174,6 +176,7 @@ __all__ = [
     "PermissionRequest",
     "PermissionStore",
     "PrepareReason",
+    "Renderers",
     "RequestEnded",
     "RequestResult",
     "RequestStarted",
@@ -235,6 +238,7 @@ __all__ = [
     "decode_message",
     "encode_message",
     "entry_json",
+    "finished_card",
     "item_json",
     "merge_user_messages",
     "model_view",
