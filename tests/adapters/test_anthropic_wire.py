@@ -286,6 +286,30 @@ async def test_an_agent_goes_several_rounds_with_tools(stream: bool) -> None:
     assert failed["is_error"] is True and "the book is closed" in failed["content"]
 
 
+def test_thinking_stands_at_the_head_of_its_turn() -> None:
+    history = (
+        Message(sender="user", text="hi"),
+        Message(sender="agent", text="One mo", interrupted=True),
+        Message(
+            sender="agent",
+            text="Hello.",
+            tool_calls=(ToolCall("now", {}, "c1"), ToolCall("now", {}, "c2")),
+            provider_options=OPTIONS[-1],
+        ),
+    )
+    body = body_of(ModelRequest(messages=tuple(model_view(history)), tools=(NOW,)))
+    messages = body["messages"]
+    assert isinstance(messages, list) and "thinking" in body
+    kinds = [[block["type"] for block in message["content"]] for message in messages]
+    assert kinds == [
+        ["text"],
+        ["text"],
+        ["text"],
+        ["redacted_thinking", "text", "tool_use", "thinking", "tool_use"],
+        ["tool_result", "tool_result"],
+    ]
+
+
 def test_what_was_not_json_is_kept_when_it_is_handed_back() -> None:
     history = (
         Message(sender="user", text="hi"),

@@ -122,6 +122,19 @@ def test_what_the_wire_does_not_know_is_said_in_words() -> None:
     assert schema["required"] == ["kind"]
 
 
+def test_links_stay_links_and_stand_alone() -> None:
+    parameters = Tree.model_json_schema()
+    (declared,) = wire_declarations([ToolSpec("t", "d", parameters)])
+    schema: Any = declared["parameters_json_schema"]
+    assert schema["properties"]["leaf"]["anyOf"] == [{"$ref": "#/$defs/Leaf"}, {"type": "null"}]
+    assert schema["properties"]["below"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert set(schema["$defs"]) == {"Leaf", "Tree"}
+    linked = {"properties": {"a": {"$ref": "#/$defs/A", "description": "x"}}, "$defs": {"A": {}}}
+    (declared,) = wire_declarations([ToolSpec("t", "d", linked)])
+    schema = declared["parameters_json_schema"]
+    assert schema["properties"]["a"] == {"$ref": "#/$defs/A"}
+
+
 Body = dict[str, object]
 CALL: Body = {"functionCall": {"id": "f", "name": "now", "args": {}}}
 RESULT: Body = {"functionResponse": {"id": "f", "name": "now", "response": {"output": "noon"}}}

@@ -139,7 +139,8 @@ def _check_source(place: str, kind: str, source: object) -> None:
 def _check_result(place: str, block: Json) -> None:
     need(WORD.fullmatch(str(block["tool_use_id"])), f"{place}.tool_use_id: should match pattern")
     content, failed = block.get("content"), block.get("is_error", False)
-    need(content is None or isinstance(content, str), f"{place}.content: text is wanted")
+    plain = content is None or (isinstance(content, str) and content.strip())
+    need(plain, f"{place}.content: text is wanted, and none that is blank")
     need(isinstance(failed, bool), f"{place}.is_error: a boolean")
     need(content or not failed, f"{place}.content: cannot be empty if `is_error` is true")
 
