@@ -94,6 +94,27 @@ async def test_fault_04_a_message_is_json_beside_the_columns_that_are_searched(p
     assert json.loads(row[4])["tool_calls"][0]["input_args"] == {"at": [1, 2.5, None]}
 
 
+async def test_core_row_061_only_durable_sub_stores_are_in_the_file(path: Path) -> None:
+    async with SqliteStore(path, "talk") as store:
+        for durable in (True, False):
+            child = await store.create_sub_agent_store("cook", durable=durable)
+            await child.append_messages([said(f"durable {durable}")])
+    assert [one.session_id for one in list_sessions(path)] == ["talk", "talk__cook"]
+    async with SqliteStore(path, "talk") as store:
+        kept = await store.create_sub_agent_store("cook", durable=True)
+        fresh = await store.create_sub_agent_store("cook")
+        assert (await texts(kept), await texts(fresh)) == (["durable True"], [])
+
+
+async def test_fault_13_what_was_consumed_outlives_a_reset_and_a_restart(path: Path) -> None:
+    for n in (1, 2):
+        async with SqliteStore(path, "talk") as store:
+            await store.add_tokens(Usage(10, 5, 2, 1))
+            await store.reset_counters()
+            assert await store.get_token_count() == 0
+            assert await store.get_token_consumption() == Usage(10 * n, 5 * n, 2 * n, n)
+
+
 async def test_a_permission_keeps_no_input(path: Path) -> None:
     async with SqliteStore(path, "talk") as store:
         await store.set_permission("pay", "granted", '{"card":"4111 1111"}')
