@@ -42,7 +42,10 @@ def decode_messages(raw: bytes | str) -> list[Message]:
         if "recursion limit" not in str(error):
             raise
     # A message as deep as can be stored, and the list around it.
-    return _list().validate_python(json.loads(raw))
+    try:
+        return _list().validate_python(json.loads(raw))
+    except RecursionError:
+        raise ValueError("a list of messages lies too deep to be one") from None
 
 
 def read_messages(parsed: Sequence[object], at: str) -> list[Message]:
