@@ -1,4 +1,4 @@
-"""One table from HTTP status to ModelError, for every vendor's adapter.
+"""One table from HTTP status to ModelError, for every vendor's adapter, and what answers are none.
 
 An adapter maps its SDK's exceptions in one place and asks here what a status means. Whether to try
 again is decided by `retryable` alone; nothing here retries.
@@ -7,7 +7,8 @@ again is decided by `retryable` alone; nothing here retries.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ...core.errors import ModelError
 
@@ -113,6 +114,29 @@ def garbled(message: str) -> ModelError:
 def empty(message: str) -> ModelError:
     """The answer holds nothing at all."""
     return ModelError(message, code=EMPTY)
+
+
+@contextmanager
+def reading(value: object) -> Iterator[None]:
+    """Around reading what a server sent. SDKs check few types, so a wrong shape shows only where it
+    is used; it leaves here as ValueError."""
+    try:
+        yield
+    except (AttributeError, TypeError, IndexError) as error:
+        raise ValueError(f"unexpected shape: {str(value)[:200]}") from error
+
+
+def check_not_wasted(
+    name: str, text: str, calls: Sequence[object], stop_reason: str | None
+) -> None:
+    """Raise where an answer was ended before it said anything: the turn would just be silent. One
+    that ended by itself may be empty."""
+    if text or calls:
+        return
+    if stop_reason == "max_tokens":
+        raise empty(f"{name}: max_tokens ran out before the answer began; raise it")
+    if stop_reason == "refusal":
+        raise ModelError(f"{name}: the provider's filter withheld it", code="ERR_MODEL_REFUSED")
 
 
 def missing_sdk(package: str, extra: str) -> ModelError:

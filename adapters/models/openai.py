@@ -16,7 +16,6 @@ from ..credentials import Secret
 from . import failures
 from .openai_client import NO_KEY, OpenAIClient
 from .openai_config import OpenAIConfig
-from .openai_media import check_not_wasted
 from .openai_wire import Answer, shown_names, streamed_body, whole_body
 
 __all__ = ["NO_KEY", "OpenAIConfig", "OpenAIModel"]
@@ -91,7 +90,7 @@ class OpenAIModel:
         event: type[ModelResponse] | type[ModelResponseComplete],
     ) -> ModelResult:
         message, stop, usage = answer.message(), answer.stop_reason, answer.usage
-        check_not_wasted(self.name, message.text, message.tool_calls, stop)
+        failures.check_not_wasted(self.name, message.text, message.tool_calls, stop)
         calls = message.tool_calls
         notify(event(text=message.text, tool_calls=calls, stop_reason=stop, usage=usage))
         return ModelResult(messages=(message,), usage=usage, stop_reason=stop)

@@ -1,4 +1,4 @@
-"""The `openai` SDK as both wires use it: made on first use, bounded, its errors in our words.
+"""The `openai` SDK as both wires use it: imported on first use, bounded, its errors in our words.
 
 Owned by one model. It never retries (the SDK's own retries are off). Of the environment it reads
 nothing (DESIGN 7) but what the SDK cannot be told to leave: the machine's proxies and certificates,

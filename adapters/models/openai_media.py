@@ -1,4 +1,4 @@
-"""Content parts and texts in the forms both of OpenAI's wires share.
+"""Content parts, texts and arguments in the forms both of OpenAI's wires share.
 
 Pure functions. What a wire has no place for is named in words, so that the model knows of it.
 """
@@ -6,15 +6,12 @@ Pure functions. What a wire has no place for is named in words, so that the mode
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from mimetypes import guess_extension
 
 from ...core.encoding import json_bytes, whole_text
-from ...core.errors import ModelError
 from ...core.messages import ContentPart, ContentSource, Message
 from ...core.view import merge_user_messages, paired_results
-from . import failures
 
 Json = dict[str, object]
 
@@ -82,23 +79,3 @@ def parsed_arguments(raw: str) -> object:
     except (ValueError, RecursionError):
         return raw
     return value if isinstance(value, dict) else raw
-
-
-@contextmanager
-def reading(value: object) -> Iterator[None]:
-    """Around reading what a server sent. The SDK checks no types, so a wrong shape shows only where
-    it is used; it leaves here as ValueError."""
-    try:
-        yield
-    except (AttributeError, TypeError, IndexError) as error:
-        raise ValueError(f"unexpected shape: {str(value)[:200]}") from error
-
-
-def check_not_wasted(name: str, text: str, calls: Sequence[object], stop: str | None) -> None:
-    """Raise where an answer was ended before it said anything: the turn would just be silent."""
-    if text or calls:
-        return
-    if stop == "max_tokens":
-        raise failures.empty(f"{name}: max_tokens ran out before the answer began; raise it")
-    if stop == "refusal":
-        raise ModelError(f"{name}: the provider's filter withheld it", code="ERR_MODEL_REFUSED")

@@ -25,7 +25,6 @@ from .openai_media import (
     file_name,
     media_url,
     parsed_arguments,
-    reading,
     repaired,
     unseen,
     user_parts,
@@ -218,7 +217,7 @@ class ResponseAnswer:
         Raises ModelError where the event says that the answer failed, ValueError for JSON that is
         no event.
         """
-        with reading(event):
+        with failures.reading(event):
             match event.type:
                 case "response.output_text.delta":
                     return self._stream(event.item_id, event.delta)
@@ -238,7 +237,7 @@ class ResponseAnswer:
 
     def take_whole(self, response: Response) -> str:
         """Take a finished response; the text that was not streamed. Raises as `feed`."""
-        with reading(response):
+        with failures.reading(response):
             if response.status == "failed" or response.error is not None:
                 raise self._failed(response)
             # It repeats every item; some servers send the items here only.
@@ -271,8 +270,9 @@ class ResponseAnswer:
 
     def message(self) -> Message:
         """The finished answer, with what has to go back to the model beside it."""
-        needed = any(one["type"] == "reasoning" or "phase" in one for one in self._kept)
-        options = {OPTIONS_KEY: {"model": self._model, "items": self._kept}} if needed else None
+        kept = [one for one in self._kept if self._calls or one["type"] != "reasoning"]
+        needed = any(one["type"] == "reasoning" or "phase" in one for one in kept)
+        options = {OPTIONS_KEY: {"model": self._model, "items": kept}} if needed else None
         return Message(
             sender="agent",
             text=self.text,

@@ -17,6 +17,7 @@ from ...core.encoding import whole_text
 from ...core.messages import ContentPart, Message, ToolCall, result_text
 from ...core.model import ModelRequest, ToolSpec
 from ...core.usage import Usage
+from . import failures
 from .object_schema import object_schema
 from .openai_config import ChatDialect, OpenAIConfig
 from .openai_extras import ReasoningDetails, options, returned
@@ -27,7 +28,6 @@ from .openai_media import (
     file_name,
     media_url,
     parsed_arguments,
-    reading,
     repaired,
     unseen,
     user_parts,
@@ -241,7 +241,7 @@ class Answer:
 
         Raises ValueError for JSON that is no chunk.
         """
-        with reading(chunk):
+        with failures.reading(chunk):
             _ = chunk.model_extra  # a bare number or list passes the SDK as it is
             usage = getattr(chunk, "usage", None)
             if usage is not None:
@@ -256,7 +256,7 @@ class Answer:
 
     def take_whole(self, completion: ChatCompletion) -> bool:
         """Take an answer that came in one piece; False when it has no choice. Raises ValueError."""
-        with reading(completion):
+        with failures.reading(completion):
             self.usage = usage_of(completion.usage)
             if not completion.choices:
                 return False
@@ -305,7 +305,9 @@ class Answer:
             text=self.text,
             tool_calls=self.calls(),
             reasoning_content=self.reasoning or None,
-            provider_options=options(self.model, "reasoning_details", self._details.kept()),
+            provider_options=options(
+                self.model, "reasoning_details", self._calls and self._details.kept()
+            ),
         )
 
     def _take(self, delta: ChoiceDelta) -> str:

@@ -96,6 +96,7 @@ async def test_reasoning_goes_back_with_its_calls_through_the_store() -> None:
     said = [item for item in items(asked.body) if item.get("role") == "assistant"]
     assert [one["phase"] for one in said] == ["commentary", "final_answer"]
     assert kinds(asked.body).count("reasoning") == 2, "with calls only"
+    assert "sealed-3" not in str(history[-1]), "what never goes back is not stored"
 
 
 async def test_reasoning_goes_to_nobody_but_the_model_it_came_from() -> None:
