@@ -16,12 +16,23 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from ..adapters.credentials import find
+from ..adapters.models.create import PROVIDERS, create_adapter
 from ..adapters.models.scripted import EchoModel
+from ..core.errors import ModelError, UsageError
 from ..core.model import Model
 from .config import PartConfig
 from .config_reader import ConfigError
 
-DEFAULT_OPENAI = "gpt-4.1-mini"
+AUTO: Mapping[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+}
+"""What `auto` looks for, in this order."""
+SDKS: Mapping[str, str] = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai"}
+"""The package of each; every other provider speaks OpenAI's protocol."""
+SILENCE_S = 30.0
+"""On a call a model that is silent for longer is given up."""
 OLLAMA_PORT = 11_434
 OLLAMA_WAIT_S = 0.5
 """A local Ollama answers at once or is not there."""
@@ -52,38 +63,33 @@ async def open_model(
             return _demo(clock, "configured")
         case "scripted":
             return _scripted(part)
-        case "openai":
-            return _openai(part, env, "configured")
-        case "ollama":
+        case "ollama" if "base_url" not in part.options:
             return await _configured_ollama(part, env)
+        case name if name in PROVIDERS:
+            return _vendor(part, env, "configured")
         case _:
-            raise ConfigError(
-                "model",
-                part.text,
-                "use auto, demo, openai[:model], ollama[:model] or scripted:echo",
-            )
+            known = ", ".join(f"{name}[:model]" for name in PROVIDERS)
+            raise ConfigError("model", part.text, f"use auto, demo, {known} or scripted:echo")
 
 
 async def _auto(env: Mapping[str, str], clock: Callable[[], datetime]) -> OpenedModel:
-    """OpenAI, then a local Ollama, then the demo: the first that can be used."""
-    if not _has_sdk():
+    """A vendor whose key is set, then a local Ollama, then the demo: the first that can be used."""
+    for name in AUTO:
+        key = next((key for key in AUTO[name] if find(env, key) is not None), None)
+        if key is not None and _has_sdk(SDKS[name]):
+            return _vendor(PartConfig(name=name), env, f"{key} is set")
+    if not _has_sdk("openai"):
         return _demo(clock, "the openai package is not installed")
-    if find(env, "OPENAI_API_KEY") is not None:
-        return _openai(PartConfig(name="openai"), env, "OPENAI_API_KEY is set")
     address = ollama_address(env)
     names = await ollama_models(address)
     if names:
-        return _ollama(address, names[0], "a local Ollama answers")
-    return _demo(clock, "no OPENAI_API_KEY and no local Ollama")
+        return _ollama(address, names[0], env, "a local Ollama answers")
+    keys = ", ".join(key for keys in AUTO.values() for key in keys)
+    return _demo(clock, f"none of {keys} is set, and no local Ollama answers")
 
 
-def _has_sdk() -> bool:
-    return find_spec("openai") is not None
-
-
-def _need_sdk(part: PartConfig) -> None:
-    if not _has_sdk():
-        raise ConfigError("model", part.text, "run: pip install 'voxglove[openai]'")
+def _has_sdk(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 def _demo(clock: Callable[[], datetime], why: str) -> OpenedModel:
@@ -99,46 +105,61 @@ def _scripted(part: PartConfig) -> OpenedModel:
     return OpenedModel(EchoModel, "scripted:echo", "configured", local=True)
 
 
-def _openai(part: PartConfig, env: Mapping[str, str], why: str) -> OpenedModel:
-    from ..adapters.models.openai import OpenAIConfig, OpenAIModel
-
-    _need_sdk(part)
-    base_url = str(part.options["base_url"]) if "base_url" in part.options else None
-    key = find(env, "OPENAI_API_KEY")
-    if key is None and base_url is None:
-        raise ConfigError("model", part.text, "set OPENAI_API_KEY, or give base_url")
-    config = OpenAIConfig(model=part.arg or DEFAULT_OPENAI, base_url=base_url)
+def _vendor(part: PartConfig, env: Mapping[str, str], why: str) -> OpenedModel:
+    """A model of a vendor's. One is made here and now, for what is wrong and for its SDK, whose
+    import would hold the first call."""
+    options = part.options
+    api = str(options["api"]) if "api" in options else None
+    if api not in (None, "responses", "chat"):
+        raise ConfigError("model.api", api, "use responses or chat")
 
     def make() -> Model:
-        return OpenAIModel(config) if key is None else OpenAIModel(config, key)
+        return create_adapter(
+            part.name,
+            part.arg or None,
+            base_url=str(options["base_url"]) if "base_url" in options else None,
+            timeout_s=SILENCE_S,
+            api="chat" if api == "chat" else "responses" if api == "responses" else None,
+            env=env,
+        )
 
-    return OpenedModel(make, f"openai:{config.model}", why, local=False)
+    try:
+        model = make()
+    except UsageError as error:
+        raise ConfigError("model", part.text, str(error)) from error
+    except ModelError as error:
+        extra = part.name if part.name in SDKS else "openai"
+        raise ConfigError("model", part.text, f"run: pip install 'voxglove[{extra}]'") from error
+    return OpenedModel(make, model.name, why, local=False)
 
 
 async def _configured_ollama(part: PartConfig, env: Mapping[str, str]) -> OpenedModel:
-    _need_sdk(part)
     address = ollama_address(env)
     if part.arg:
-        return _ollama(address, part.arg, "configured")
+        return _ollama(address, part.arg, env, "configured")
     names = await ollama_models(address)
     if not names:
         remedy = f"no Ollama with a chat model answers at {address}: start it, or set OLLAMA_HOST"
         raise ConfigError("model", part.text, remedy)
-    return _ollama(address, names[0], "configured")
+    return _ollama(address, names[0], env, "configured")
 
 
-def _ollama(address: str, name: str, why: str) -> OpenedModel:
-    from ..adapters.models.openai import OpenAIConfig, OpenAIModel
-
-    config = OpenAIConfig(model=name, base_url=f"{address}/v1")
-    return OpenedModel(lambda: OpenAIModel(config), f"ollama:{name}", why, local=False)
+def _ollama(address: str, name: str, env: Mapping[str, str], why: str) -> OpenedModel:
+    options = {"base_url": f"{address}/v1"}
+    return _vendor(PartConfig(name="ollama", arg=name, options=options), env, why)
 
 
 def is_local(model: Model) -> bool:
     """Whether `model` needs no other process: only then may a call run faster than real time."""
+    from ..adapters.models.anthropic import AnthropicModel
+    from ..adapters.models.gemini import GeminiModel
     from ..adapters.models.openai import OpenAIModel
+    from ..adapters.models.openai_responses import OpenAIResponsesModel
+    from ..adapters.models.remote import RemoteModel
 
-    return not isinstance(model, OpenAIModel)
+    return not isinstance(
+        model, (AnthropicModel, GeminiModel, OpenAIModel, OpenAIResponsesModel, RemoteModel)
+    )
 
 
 def ollama_address(env: Mapping[str, str]) -> str:

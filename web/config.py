@@ -24,7 +24,7 @@ from .config_webrtc import WebRtcSection
 DEFAULT_FILE = "voxglove.yaml"
 ENV_PREFIX = "VOXGLOVE_"
 
-PART_OPTIONS: Mapping[str, tuple[str, ...]] = {"stt": (), "tts": (), "model": ("base_url",)}
+PART_OPTIONS: Mapping[str, tuple[str, ...]] = {"stt": (), "tts": (), "model": ("base_url", "api")}
 """What a part's table may hold beside `name` and `arg`."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")

@@ -32,7 +32,7 @@ Everything has a default; no file is needed. What is set, later over earlier:
 exist or a value that cannot be used ends a command with exit code 2 and names the key.
 
 `stt`, `tts` and `model` are written `name`, `name:argument`, or as a table with `name` and `arg`;
-`model` also takes `base_url`, for `openai`:
+`model` also takes `base_url`, and for `openai` its wire, `api: responses` or `api: chat`:
 
 ```yaml
 server: {{port: 9000, max_calls: 20}}
@@ -44,6 +44,10 @@ model: {{name: openai, arg: llama3.2, base_url: "http://127.0.0.1:11434/v1"}}
 
 PLACES: Mapping[str, str] = {
     "OPENAI_API_KEY": "key of OpenAI, or of the server at `base_url`; `auto` takes OpenAI then",
+    "ANTHROPIC_API_KEY": "key of Anthropic; `auto` takes it when OpenAI has none",
+    "GEMINI_API_KEY": "key of Gemini, or `GOOGLE_API_KEY`; `auto` takes it when neither has one",
+    "OPENROUTER_API_KEY": "key of OpenRouter; `MINIMAX_`, `MOONSHOT_`, `ZAI_`, `MIMO_API_KEY` alike",
+    "OPENAI_BASE_URL": "another address for a provider: `<PROVIDER>_BASE_URL`",
     "DATABASE_URL": "PostgreSQL's address for `store: postgres`",
     "OLLAMA_HOST": "where Ollama is, in the forms Ollama takes; default 127.0.0.1:11434",
 }

@@ -27,7 +27,8 @@ WORDS: Mapping[str, str] = {
     "agent": "the one a call gets that asks for none",
     "stt": "recogniser: `whisper[:folder]`",
     "tts": "voice: `piper_onnx[:voice.onnx]`, `flite`",
-    "model": "`auto`, `demo`, `openai[:model]`, `ollama[:model]`, `scripted:echo`",
+    "model": "`auto`, `demo`, `scripted:echo`, or `provider[:model]` of openai, anthropic, gemini,"
+    " openrouter, minimax, kimi, glm, mimo, ollama, lmstudio, vllm",
     "server.host": "address to listen on; 0.0.0.0 for every machine of the network",
     "server.port": "0 picks a free one",
     "server.origins": "pages of other origins that may open calls, or `*`",

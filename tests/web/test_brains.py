@@ -11,7 +11,11 @@ from datetime import datetime
 import pytest
 
 import voxglove.web.brains as brains
+from voxglove.adapters.models.anthropic import AnthropicModel
+from voxglove.adapters.models.gemini import GeminiModel
 from voxglove.adapters.models.openai import OpenAIModel
+from voxglove.adapters.models.openai_responses import OpenAIResponsesModel
+from voxglove.core.errors import ModelError
 from voxglove.core.model import Model
 from voxglove.web.brains import OpenedModel, is_local, ollama_address, open_model
 from voxglove.web.config import PartConfig
@@ -73,7 +77,7 @@ async def test_auto_takes_a_local_ollama_without_a_key() -> None:
 async def test_auto_ends_at_the_demo(key: str) -> None:
     opened = await chosen("auto", {**NOBODY, "OPENAI_API_KEY": key})
     assert (opened.name, opened.local) == ("demo", True)
-    assert opened.why == "no OPENAI_API_KEY and no local Ollama"
+    assert "OPENAI_API_KEY" in opened.why and "no local Ollama" in opened.why
 
 
 @pytest.mark.parametrize(
@@ -111,11 +115,23 @@ async def test_an_ollama_that_hangs_is_none(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_without_the_sdk_auto_is_the_demo_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(brains, "_has_sdk", lambda: False)
+    monkeypatch.setattr(brains, "_has_sdk", lambda package: False)
     opened = await chosen("auto", {**KEY, **NOBODY})
     assert opened.name == "demo" and "openai package" in opened.why
+
+    def missing(*args: object, **options: object) -> Model:
+        raise ModelError("no SDK", code="ERR_MODEL_MISSING")
+
+    monkeypatch.setattr(brains, "create_adapter", missing)
     with pytest.raises(ConfigError, match=r"pip install 'voxglove\[openai\]'"):
         await chosen("openai", {**KEY})
+
+
+async def test_auto_takes_the_first_vendor_with_a_key() -> None:
+    claude, gemini = {"ANTHROPIC_API_KEY": "a-key"}, {"GOOGLE_API_KEY": "g-key"}
+    assert isinstance((await chosen("auto", claude | gemini)).make(), AnthropicModel)
+    opened = await chosen("auto", gemini)
+    assert isinstance(opened.make(), GeminiModel) and opened.why == "GOOGLE_API_KEY is set"
 
 
 # ---- by name
@@ -128,7 +144,7 @@ async def test_the_key_is_in_nothing_that_is_shown() -> None:
 
 async def test_openai_without_a_key_needs_one_or_an_address() -> None:
     with pytest.raises(
-        ConfigError, match=r"model: 'openai' .*set OPENAI_API_KEY, or give base_url"
+        ConfigError, match=r"model: 'openai' .*needs a key, give api_key or set OPENAI_API_KEY"
     ):
         await chosen("openai", NOBODY)
     opened = await chosen("openai:any", NOBODY, base_url="http://127.0.0.1:8000/v1")
@@ -148,7 +164,42 @@ async def test_demo_and_echo_are_local_and_others_are_not() -> None:
         opened = await chosen(text, {})
         assert opened.local and is_local(opened.make())
     remote: Model = (await chosen("openai", KEY)).make()
-    assert isinstance(remote, OpenAIModel) and not is_local(remote)
+    assert isinstance(remote, OpenAIResponsesModel) and not is_local(remote)
+    chat = (await chosen("openai", KEY, api="chat")).make()
+    assert isinstance(chat, OpenAIModel) and not is_local(chat)
+    for name, key in (("anthropic", "ANTHROPIC_API_KEY"), ("gemini", "GEMINI_API_KEY")):
+        assert not is_local((await chosen(name, {key: "a-key"})).make())
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "name"),
+    [
+        ("anthropic:claude-x", {"ANTHROPIC_API_KEY": "k"}, "anthropic:claude-x"),
+        ("openrouter:some/model", {"OPENROUTER_API_KEY": "k"}, "openrouter:some/model"),
+        ("vllm:qwen", {}, "vllm:qwen"),
+        ("lmstudio:qwen", {}, "lmstudio:qwen"),
+    ],
+)
+async def test_every_provider_by_name(text: str, env: dict[str, str], name: str) -> None:
+    assert (await chosen(text, env)).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("anthropic", {}, "ANTHROPIC_API_KEY"),
+        ("vllm", {}, "no default"),
+        ("openai", {"api": "soap"}, "responses or chat"),
+        ("anthropic", {"api": "chat"}, "one wire"),
+        ("openai", {"base_url": "nowhere"}, "http://"),
+    ],
+)
+async def test_what_does_not_fit_is_said_at_start(
+    text: str, options: dict[str, object], words: str
+) -> None:
+    env = {} if words == "ANTHROPIC_API_KEY" else {"ANTHROPIC_API_KEY": "k", **KEY}
+    with pytest.raises(ConfigError, match=words):
+        await chosen(text, env, **options)
 
 
 @pytest.mark.parametrize("text", ["gpt-5", "scripted", "scripted:parrot"])
