@@ -104,6 +104,8 @@ from .store import (
     TaskStore,
 )
 from .stores.memory import MemoryStore
+from .stores.sqlite import SqliteStore
+from .stores.sqlite_database import SqliteConfig
 from .timeline import TextEntry, TimelineBuilder, TimelineEntry, ToolEntry, UserEntry, entry_json
 from .tool import Tool, ToolContext, ToolHost, tool
 from .turn_queue import Hold, TurnQueue
@@ -189,6 +191,8 @@ __all__ = [
     "SkillInvoked",
     "Slot",
     "SlotRejected",
+    "SqliteConfig",
+    "SqliteStore",
     "Store",
     "StoreError",
     "SubAgent",

@@ -85,7 +85,7 @@ class EventQueue(Protocol):
 
 
 class MemoryEventQueue:
-    """FIFO with a bounded memory of seen ids."""
+    """FIFO that remembers ids: all that are pending, and the last `remember` acknowledged ones."""
 
     def __init__(self, remember: int = 1024) -> None:
         self._pending: dict[str, AgentEvent] = {}
@@ -97,8 +97,6 @@ class MemoryEventQueue:
             self._seen.move_to_end(event.id)
             return False
         self._seen[event.id] = None
-        if len(self._seen) > self._remember:
-            self._seen.popitem(last=False)
         self._pending[event.id] = event
         return True
 
@@ -107,7 +105,11 @@ class MemoryEventQueue:
 
     async def ack(self, ids: Iterable[str]) -> None:
         for one in ids:
-            self._pending.pop(one, None)
+            if self._pending.pop(one, None) is not None:
+                self._seen.move_to_end(one)
+        while len(self._seen) - len(self._pending) > self._remember:
+            oldest = next(one for one in self._seen if one not in self._pending)
+            del self._seen[oldest]
 
     async def size(self) -> int:
         return len(self._pending)

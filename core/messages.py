@@ -11,9 +11,8 @@ from functools import cache
 from typing import Literal, TypedDict
 
 from pydantic import TypeAdapter
-from pydantic_core import to_json
 
-from .encoding import json_bytes
+from .encoding import json_bytes, whole_text
 
 Sender = Literal["user", "agent"]
 Playback = Literal["pending", "settled"]
@@ -196,9 +195,7 @@ def _adapter() -> TypeAdapter[Message]:
 def encode_message(message: Message) -> bytes:
     """JSON of every field that is not at its default, by the rules of encoding.json_bytes."""
     changed = {
-        name: value
-        for name, default in _DEFAULTS
-        if (value := getattr(message, name)) != default
+        name: value for name, default in _DEFAULTS if (value := getattr(message, name)) != default
     }
     return json_bytes(changed)
 
@@ -209,8 +206,11 @@ def decode_message(raw: bytes | str) -> Message:
 
 
 def data_text(data: object) -> str:
-    """A tool's data as a model reads it: a string as it is, anything else as JSON."""
-    return data if isinstance(data, str) else to_json(data, fallback=str).decode()
+    """A tool's data as a model reads it: a string as it is, anything else as JSON.
+
+    Total, and always text that UTF-8 can carry: see encoding.json_bytes.
+    """
+    return whole_text(data) if isinstance(data, str) else json_bytes(data).decode()
 
 
 def result_text(result: ToolResultData) -> str:

@@ -46,7 +46,7 @@ PLACES: Mapping[str, str] = {
     "OPENAI_API_KEY": "key of OpenAI, or of the server at `base_url`; `auto` takes OpenAI then",
     "ANTHROPIC_API_KEY": "key of Anthropic; `auto` takes it when OpenAI has none",
     "GEMINI_API_KEY": "key of Gemini, or `GOOGLE_API_KEY`; `auto` takes it when neither has one",
-    "OPENROUTER_API_KEY": "key of OpenRouter; `MINIMAX_`, `MOONSHOT_`, `ZAI_`, `MIMO_API_KEY` alike",
+    "OPENROUTER_API_KEY": "key of OpenRouter; `MINIMAX_`, `MOONSHOT_`, `ZAI_`, `MIMO_API_KEY` too",
     "OPENAI_BASE_URL": "another address for a provider: `<PROVIDER>_BASE_URL`",
     "DATABASE_URL": "PostgreSQL's address for `store: postgres`",
     "OLLAMA_HOST": "where Ollama is, in the forms Ollama takes; default 127.0.0.1:11434",

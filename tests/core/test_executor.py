@@ -610,3 +610,12 @@ async def test_a_store_that_fails_once_loses_no_result(owned: bool) -> None:
             await agent.process_request("go")
     assert [*await results(agent)] == ["1", "2"]
     assert agent.outstanding == frozenset()
+
+
+@pytest.mark.parametrize("data", [b"\xff\x00", "half \ud83d", {"x": b"\xff", "y": float("nan")}])
+async def test_any_data_a_tool_returns_can_be_shown_to_a_model(data: object) -> None:
+    model = ScriptedModel(call(("act", {})), "done")
+    agent = make_agent(model, make_tool(lambda value: data))
+    await agent.process_request("go")
+    (shown,) = [one for message in model.requests[1].messages for one in message.tool_results]
+    assert result_text(shown.result).encode()

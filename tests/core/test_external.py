@@ -175,7 +175,10 @@ async def test_the_event_queue_is_bounded_in_both_memories() -> None:
     statuses = [(await agent.emit_event(event(str(one)))).status for one in range(3)]
     assert statuses == ["deferred", "deferred", "dropped"]
     queue = MemoryEventQueue(remember=2)
-    assert [await queue.put(event(id=one)) for one in "abca"] == [True] * 4
+    for one in "abc":
+        assert await queue.put(event(id=one))
+        await queue.ack([one])
+    assert [await queue.put(event(id=one)) for one in "cba"] == [False, False, True]
 
 
 @pytest.mark.parametrize("fields", [{"source": " "}, {"content": ""}])
@@ -234,3 +237,17 @@ async def test_wakes_wait_for_the_running_request_and_end_with_the_owner() -> No
         await until(lambda: bool(model.requests))
         await agent.emit_event(event("second"))
     assert not agent.busy
+
+
+async def test_a_pending_event_is_never_forgotten_and_the_oldest_ids_are() -> None:
+    queue = MemoryEventQueue(remember=3)
+    for at in range(6):
+        assert await queue.put(AgentEvent(id=f"e{at}", source="s", content="c"))
+    assert not await queue.put(AgentEvent(id="e0", source="s", content="c"))
+    assert [event.id for event in await queue.peek()] == [f"e{at}" for at in range(6)]
+    await queue.ack([f"e{at}" for at in range(5)])
+    known = [
+        not await queue.put(AgentEvent(id=f"e{at}", source="s", content="c")) for at in (4, 3, 2, 5)
+    ]
+    assert known == [True, True, True, True]
+    assert await queue.put(AgentEvent(id="e0", source="s", content="c"))
