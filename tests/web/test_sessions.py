@@ -310,7 +310,7 @@ async def test_a_thousand_malformed_bodies_leave_the_server_healthy() -> None:
             method, path = rng.choice(DOORS)
             async with http.request(method, here.url + path, data=malformed(rng)) as answer:
                 seen[answer.status] += 1
-        assert set(seen) == {200, 204, 400, 404, 409, 422}, seen
+        assert set(seen) == {200, 204, 400, 409, 422}, seen
         url = f"{here.url}/sessions/after"
         message = {"messages": [{"sender": "user", "id": "m", "text": "hi"}]}
         assert (await ask(http, "POST", f"{url}/messages", message))[0] == 204

@@ -39,7 +39,7 @@ import sys
 from voxglove.web import app
 from voxglove.web.cli import run
 
-async def listening(config, announce, *, build, state_folder=None):
+async def listening(config, announce, *, build, behind=None, state_folder=None):
     print("\\n".join(sorted(sys.modules)))
 
 app.serve = listening
