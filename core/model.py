@@ -51,8 +51,8 @@ class ModelRequest:
     """One model call.
 
     `messages` is the model's view: heard text only, every call directly followed by one results
-    message with exactly one result per call, no client-only data. `system_prompt` is the agent's
-    own; an adapter that several agents share must use it rather than what set_system_prompt left.
+    message with exactly one result per call, no client-only data. `system_prompt` is what counts,
+    also where it is empty: one adapter may serve many agents.
     """
 
     messages: tuple[Message, ...]
@@ -77,7 +77,8 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     def set_system_prompt(self, prompt: str) -> None:
-        """Called before the first call and whenever the prompt changed."""
+        """Called before the first call and whenever the prompt changed: for a model that keeps a
+        session. Others do nothing here, because each request carries its prompt."""
 
     async def prompt(
         self, request: ModelRequest, notify: Notify, token: CancelToken

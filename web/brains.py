@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,14 +41,23 @@ UNSPECIFIED = ("0.0.0.0", "::")
 """Where a server listens that listens everywhere: a client goes to loopback instead."""
 
 
+async def _nothing() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """A way to make one model per agent, its name, and why it was chosen."""
+    """A way to get a model for an agent, its name, and why it was chosen.
+
+    A vendor's model is one for all agents, so that its connections stay warm from call to call;
+    `aclose` closes it.
+    """
 
     make: Callable[[], Model]
     name: str
     why: str
     local: bool
+    aclose: Callable[[], Awaitable[None]] = _nothing
 
 
 async def open_model(
@@ -84,8 +93,7 @@ async def _auto(env: Mapping[str, str], clock: Callable[[], datetime]) -> Opened
     names = await ollama_models(address)
     if names:
         return _ollama(address, names[0], env, "a local Ollama answers")
-    keys = ", ".join(key for keys in AUTO.values() for key in keys)
-    return _demo(clock, f"none of {keys} is set, and no local Ollama answers")
+    return _demo(clock, "no vendor's key is set, and no local Ollama answers")
 
 
 def _has_sdk(package: str) -> bool:
@@ -106,15 +114,15 @@ def _scripted(part: PartConfig) -> OpenedModel:
 
 
 def _vendor(part: PartConfig, env: Mapping[str, str], why: str) -> OpenedModel:
-    """A model of a vendor's. One is made here and now, for what is wrong and for its SDK, whose
-    import would hold the first call."""
+    """A vendor's model, made here and now: what is wrong is said at start, and its SDK is loaded
+    before it could hold a call."""
     options = part.options
     api = str(options["api"]) if "api" in options else None
     if api not in (None, "responses", "chat"):
         raise ConfigError("model.api", api, "use responses or chat")
 
-    def make() -> Model:
-        return create_adapter(
+    try:
+        model = create_adapter(
             part.name,
             part.arg or None,
             base_url=str(options["base_url"]) if "base_url" in options else None,
@@ -122,15 +130,12 @@ def _vendor(part: PartConfig, env: Mapping[str, str], why: str) -> OpenedModel:
             api="chat" if api == "chat" else "responses" if api == "responses" else None,
             env=env,
         )
-
-    try:
-        model = make()
     except UsageError as error:
         raise ConfigError("model", part.text, str(error)) from error
     except ModelError as error:
         extra = part.name if part.name in SDKS else "openai"
         raise ConfigError("model", part.text, f"run: pip install 'voxglove[{extra}]'") from error
-    return OpenedModel(make, model.name, why, local=False)
+    return OpenedModel(lambda: model, model.name, why, local=False, aclose=model.aclose)
 
 
 async def _configured_ollama(part: PartConfig, env: Mapping[str, str]) -> OpenedModel:

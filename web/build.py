@@ -66,6 +66,13 @@ class Shared:
         self.pool.close()
         self.bookings.close()
 
+    async def aclose(self) -> None:
+        """The same, and the model's connections go; in the loop that used them."""
+        try:
+            await self.model.aclose()
+        finally:
+            self.close()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:

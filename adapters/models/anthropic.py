@@ -142,27 +142,18 @@ class AnthropicModel:
             # The SDK sends the key as a bearer; compatible servers read the older header.
             default_headers={"x-api-key": key} if config.base_url else None,
         )
-        self._system_prompt = ""
 
     @property
     def name(self) -> str:
         return f"anthropic:{self._config.model}"
 
     def set_system_prompt(self, prompt: str) -> None:
-        """Kept for requests that carry none."""
-        self._system_prompt = prompt
+        """Nothing: each request carries its prompt, so that many agents can share this model."""
 
     async def prompt(
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
         """One answer. The HTTP stream is closed on every way out."""
-        if not request.system_prompt and self._system_prompt:
-            request = ModelRequest(
-                messages=request.messages,
-                tools=request.tools,
-                system_prompt=self._system_prompt,
-                limits=request.limits,
-            )
         answer = Answer(tool_names(request), self._config.model)
         wire = wire_request(request, model=self._config.model, cache=self._config.cache_ttl)
         body = self._body(wire, request.limits)

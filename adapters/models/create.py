@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, Protocol
 
 from ...core.errors import UsageError
 from ...core.model import Model
@@ -28,6 +28,13 @@ from .openai_config import (
 from .openai_presets import ENDPOINTS, Endpoint
 
 OpenAIApi = Literal["responses", "chat"]
+
+
+class VendorModel(Model, Protocol):
+    """A Model with connections. It keeps nothing of an agent, so many may share it."""
+
+    async def aclose(self) -> None:
+        """Close idle connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,13 @@ _NATIVE: Mapping[str, _Native] = {
 
 PROVIDERS: tuple[str, ...] = ("openai", *_NATIVE, *(name for name in ENDPOINTS if name != "openai"))
 """Every name that `create_adapter` takes."""
+
+
+KEY_VARIABLES: tuple[str, ...] = (
+    *(key for native in _NATIVE.values() for key in native.keys),
+    *(key for endpoint in ENDPOINTS.values() for key in endpoint.keys),
+)
+"""Every variable that may hold a key, for whoever must keep their values out of a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +92,7 @@ def create_adapter(
     cache: CacheChoice = None,
     api: OpenAIApi | None = None,
     env: Mapping[str, str] | None = None,
-) -> Model:
+) -> VendorModel:
     """A Model of `provider`, one of PROVIDERS (spec core 6).
 
     model      None: the provider's default, where it has one
@@ -189,7 +203,7 @@ def _key(
 
 def _openai(
     name: str, settings: _Settings, key: Secret, api: OpenAIApi | None, env: Mapping[str, str]
-) -> Model:
+) -> VendorModel:
     from .openai import OpenAIModel
     from .openai_responses import OpenAIResponsesModel
 
@@ -218,7 +232,7 @@ def _header(env: Mapping[str, str], name: str) -> str | None:
     return env.get(name, "").strip() or None
 
 
-def _anthropic(settings: _Settings, key: Secret) -> Model:
+def _anthropic(settings: _Settings, key: Secret) -> VendorModel:
     from .anthropic import AnthropicConfig, AnthropicModel
 
     config = AnthropicConfig(
@@ -233,7 +247,7 @@ def _anthropic(settings: _Settings, key: Secret) -> Model:
     return AnthropicModel(config, key)
 
 
-def _gemini(settings: _Settings, key: Secret) -> Model:
+def _gemini(settings: _Settings, key: Secret) -> VendorModel:
     from .gemini import GeminiConfig, GeminiModel
 
     config = GeminiConfig(

@@ -124,15 +124,13 @@ class GeminiModel:
                 retry_options=types.HttpRetryOptions(attempts=1),
             ),
         )
-        self._system_prompt = ""
 
     @property
     def name(self) -> str:
         return f"gemini:{self._config.model}"
 
     def set_system_prompt(self, prompt: str) -> None:
-        """Kept for requests that carry none."""
-        self._system_prompt = prompt
+        """Nothing: each request carries its prompt, so that many agents can share this model."""
 
     async def prompt(
         self, request: ModelRequest, notify: Notify, token: CancelToken
@@ -217,7 +215,7 @@ class GeminiModel:
             types.FunctionDeclaration.model_validate(one)
             for one in wire_declarations(request.tools)
         ]
-        prompt = request.system_prompt or self._system_prompt
+        prompt = request.system_prompt
         wire: GenerateContentConfig = types.GenerateContentConfig(
             system_instruction=prompt if prompt.strip() else None,
             temperature=config.temperature,

@@ -7,8 +7,6 @@ Responses wire, which is the better one for OpenAI's reasoning models.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...core.cancel import CancelToken
 from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
 from ...core.model import ModelRequest, ModelResult, Notify
@@ -30,21 +28,18 @@ class OpenAIModel:
     def __init__(self, config: OpenAIConfig, api_key: Secret = NO_KEY) -> None:
         self._config = config
         self._client = OpenAIClient(config, api_key)
-        self._system_prompt = ""
 
     @property
     def name(self) -> str:
         return self._client.name
 
     def set_system_prompt(self, prompt: str) -> None:
-        """Kept for requests that carry none."""
-        self._system_prompt = prompt
+        """Nothing: each request carries its prompt, so that many agents can share this model."""
 
     async def prompt(
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
         """One answer. The HTTP stream is closed on every way out."""
-        request = replace(request, system_prompt=request.system_prompt or self._system_prompt)
         async with self._client.request(token, request.limits.timeout_s):
             if self._config.stream:
                 return await self._stream(request, notify)

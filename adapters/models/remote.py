@@ -61,21 +61,19 @@ class RemoteModel:
     def __init__(self, config: RemoteModelConfig | str) -> None:
         self._config = RemoteModelConfig(url=config) if isinstance(config, str) else config
         self._client: aiohttp.ClientSession | None = None
-        self._system_prompt = ""
 
     @property
     def name(self) -> str:
         return self._config.name
 
     def set_system_prompt(self, prompt: str) -> None:
-        """Kept for requests that carry none."""
-        self._system_prompt = prompt
+        """Nothing: each request carries its prompt, so that many agents can share this model."""
 
     async def prompt(
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
         """One answer. The HTTP stream is closed on every way out."""
-        body = request_body(request, request.system_prompt or self._system_prompt)
+        body = request_body(request)
         limit_s = request.limits.timeout_s
         async with AbortScope(token):
             try:

@@ -21,13 +21,13 @@ MAX_EVENT_BYTES = 16 * 1_048_576
 """An event that does not end is a broken server."""
 
 
-def request_body(request: ModelRequest, system_prompt: str) -> bytes:
+def request_body(request: ModelRequest) -> bytes:
     """`{systemPrompt, messages, tools, max_tokens?, timeout_s?}`."""
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
         for tool in request.tools
     ]
-    rest: dict[str, object] = {"systemPrompt": system_prompt, "tools": tools}
+    rest: dict[str, object] = {"systemPrompt": request.system_prompt, "tools": tools}
     limits = request.limits
     if limits.max_tokens is not None:
         rest["max_tokens"] = limits.max_tokens

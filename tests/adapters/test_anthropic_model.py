@@ -217,13 +217,13 @@ async def test_only_whole_thinking_is_kept() -> None:
     assert [one["type"] for one in options["blocks"]] == ["thinking", "text", "tool_use"]
 
 
-async def test_a_prompt_that_was_set_serves_requests_without_one() -> None:
+async def test_one_agents_prompt_never_reaches_another() -> None:
     async with asked(said("Hi."), said("Hi.")) as asking:
         asking.model.set_system_prompt("Be quick.")
         await asking.ask(replace(HELLO, system_prompt=""))
         await asking.ask()
-    systems = [blocks(body["system"])[0]["text"] for body in asking.server.bodies]
-    assert systems == ["Be quick.", "Be kind."]
+    first, second = asking.server.bodies
+    assert "system" not in first and blocks(second["system"])[0]["text"] == "Be kind."
 
 
 async def test_a_thinking_budget_fits_the_answer_and_pauses_where_calls_came_without() -> None:

@@ -234,13 +234,14 @@ async def test_a_model_without_ids_gets_none_back() -> None:
     assert "id" not in turns[2][1][0]["functionResponse"]
 
 
-async def test_a_prompt_that_was_set_serves_requests_without_one() -> None:
+async def test_one_agents_prompt_never_reaches_another() -> None:
     async with asked(said("Hi."), said("Hi.")) as asking:
         asking.model.set_system_prompt("Be quick.")
         await asking.ask(replace(HELLO, system_prompt=""))
         await asking.ask()
-    systems: list[Any] = [body["systemInstruction"] for body in asking.server.bodies]
-    assert [one["parts"][0]["text"] for one in systems] == ["Be quick.", "Be kind."]
+    first, second = asking.server.bodies
+    shown: Any = second["systemInstruction"]
+    assert "systemInstruction" not in first and shown["parts"][0]["text"] == "Be kind."
 
 
 async def test_options_reach_the_wire_and_only_those_that_were_given() -> None:

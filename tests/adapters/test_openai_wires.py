@@ -170,7 +170,7 @@ async def test_a_requests_own_limits_win(wire: Wire) -> None:
     assert (usual, own) == (900, 33)
 
 
-async def test_the_agents_prompt_wins_over_the_one_that_was_set(wire: Wire) -> None:
+async def test_one_agents_prompt_never_reaches_another(wire: Wire) -> None:
     async with wire.asked(wire.said("a"), wire.said("b")) as call:
         call.model.set_system_prompt("Be short.")
         await call.ask()
@@ -179,7 +179,7 @@ async def test_the_agents_prompt_wins_over_the_one_that_was_set(wire: Wire) -> N
         await call.ask(ModelRequest(messages=HELLO.messages, limits=limits))
         kept = json.dumps(call.body)
     assert "Be kind." in own and "Be short." not in own
-    assert "Be short." in kept and "50" in kept
+    assert "Be short." not in kept and "50" in kept
 
 
 async def test_a_cache_is_asked_for_by_what_stays_the_same(wire: Wire) -> None:

@@ -103,13 +103,13 @@ async def test_an_answer_comes_as_the_servers_model_gave_it() -> None:
     assert request.messages == HELLO.messages
 
 
-async def test_a_prompt_that_was_set_counts_where_the_request_has_none() -> None:
+async def test_one_agents_prompt_never_reaches_another() -> None:
     model = ScriptedModel(["a", "b"])
     async with behind(model) as asked:
         asked.model.set_system_prompt("Set.")
         await asked.ask(ModelRequest(messages=HELLO.messages))
         await asked.ask()
-    assert [one.system_prompt for one in model.requests] == ["Set.", "Be kind."]
+    assert [one.system_prompt for one in model.requests] == ["", "Be kind."]
 
 
 async def test_one_connection_serves_one_answer_after_the_other() -> None:

@@ -75,7 +75,7 @@ def call(
             on_progress=lambda seconds: progress(f"{seconds:6.0f} s", line=False),
         )
         run = run_virtual if fast else asyncio.run
-        result = run(hold(shared, order))
+        result = run(_hold(shared, order))
     finally:
         shared.close()
     progress("")
@@ -113,6 +113,14 @@ async def _open(settings: Config) -> Shared:
     shared = await open_shared(settings, environment())
     await shared.warm()
     return shared
+
+
+async def _hold(shared: Shared, order: WavCall) -> WavResult:
+    """The call, and then the model's connections go, in the loop that used them."""
+    try:
+        return await hold(shared, order)
+    finally:
+        await shared.model.aclose()
 
 
 def report(result: WavResult) -> Iterator[str]:

@@ -59,10 +59,11 @@ def serve(
     if tls:
         server = replace(server, tls=TlsConfig(mode="self-signed"))
     settings = replace(settings, server=server)
-    key = find(environment(), "OPENAI_API_KEY")
+    from ...adapters.models.create import KEY_VARIABLES
     from ..logs import set_up
 
-    set_up(settings.log, (*settings.secrets, *(() if key is None else (key.reveal(),))))
+    keys = [find(environment(), name) for name in KEY_VARIABLES]
+    set_up(settings.log, (*settings.secrets, *(key.reveal() for key in keys if key is not None)))
     # Opening a model leaves the interpreter to others: meanwhile this thread imports the rest.
     with ThreadPoolExecutor(1, thread_name_prefix="models") as thread:
         opening = thread.submit(_open_models, settings)
@@ -81,7 +82,7 @@ async def _serve(settings: Config, opening: Future[Speech]) -> None:
         typer.echo(parts_in_use(settings, shared))
         await _with_stores(settings, shared)
     finally:
-        shared.close()
+        await shared.aclose()
 
 
 async def _with_stores(settings: Config, shared: Shared) -> None:

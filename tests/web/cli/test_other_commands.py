@@ -85,7 +85,7 @@ def test_doctor_finds_a_machine_that_can_hold_a_call(inside: Inside) -> None:
     Path("voxglove.yaml").write_text("server: {port: 0}\n")
     ran = inside("doctor")
     assert ran.code == 0, ran.out
-    assert "model demo (no OPENAI_API_KEY and no local Ollama)" in ran.out
+    assert "model demo (no vendor's key is set, and no local Ollama answers)" in ran.out
     assert "model whisper-tiny.en: ok" in ran.out
 
 
