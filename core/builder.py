@@ -49,6 +49,11 @@ class Glove(Registration):
         self._display = display or DisplayStack()
         self._agent: Agent | None = None
 
+    @property
+    def server_mode(self) -> bool:
+        """Whether the agent will be headless."""
+        return self._config.server_mode
+
     def set_display(self, display: DisplayStack) -> Self:
         """Exchange the display, also after build()."""
         self._display = display

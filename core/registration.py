@@ -77,6 +77,11 @@ class Registration:
         self._registered.directives.define_sub_agent(sub_agent)
         return self
 
+    def remove_sub_agent(self, name: str) -> Self:
+        """Take a sub-agent away; the dispatch tool goes with the last. Harmless for none."""
+        self._registered.directives.remove_sub_agent(name)
+        return self
+
     def add_context_provider(
         self,
         provider: ContextProvider,

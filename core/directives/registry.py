@@ -80,8 +80,16 @@ class Directives:
     def define_sub_agent(self, sub_agent: SubAgent) -> None:
         """The model can hand it a task."""
         self._sub_agents[sub_agent.name] = sub_agent
-        listing = sub_agent_listing(self._sub_agents)
-        self._offer(INVOKE_SUB_AGENT, listing, self._invoke_sub_agent, InvokeSubAgent)
+        self._offer_sub_agents()
+
+    def remove_sub_agent(self, name: str) -> None:
+        """The model can hand it no task any more; a run that began goes on."""
+        if self._sub_agents.pop(name, None) is None:
+            return
+        if self._sub_agents:
+            self._offer_sub_agents()
+        elif find_tool(self._toolset.tools, INVOKE_SUB_AGENT) is not None:
+            self._toolset.replace([INVOKE_SUB_AGENT], [])
 
     def names(self, text: str) -> bool:
         """Whether a message with this text would run anything."""
@@ -120,6 +128,10 @@ class Directives:
             )
             before.append(injection(name, await _outcome(self._skills[name].handler, asked, token)))
         return Directed(user=with_text(user, text), before=tuple(before))
+
+    def _offer_sub_agents(self) -> None:
+        listing = sub_agent_listing(self._sub_agents)
+        self._offer(INVOKE_SUB_AGENT, listing, self._invoke_sub_agent, InvokeSubAgent)
 
     def _offer(
         self, name: str, description: str, do: Callable[..., object], model: DispatchInput

@@ -37,9 +37,10 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "openai": ("adapters/models/openai*.py",),
     "anthropic": ("adapters/models/anthropic*.py",),
     "google": ("adapters/models/gemini*.py",),
-    "httpx2": ("adapters/models/*.py",),
+    "httpx2": ("adapters/models/*.py", "adapters/mcp/*"),
     "asyncpg": ("adapters/stores/postgres*.py",),
     "mcp": ("adapters/mcp/*",),
+    "mcp_types": ("adapters/mcp/*",),
     "aiohttp": (
         "web/*",
         "adapters/socket.py",
