@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +22,8 @@ import httpx2
 
 from ...core.mcp.port import AuthHeaders
 from ..models.connections import shared_context
+
+logger = logging.getLogger(__name__)
 
 FAILED = -32_000
 """JSON-RPC code of the errors made here; what they mean is in their data."""
@@ -90,11 +93,13 @@ class McpHttpClient(httpx2.AsyncClient):
     async def _sent(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                authorised = await self._headers_now()
+                request.headers.update(_sendable(await self._headers_now()))
         except Exception as error:
-            return self._failed(request, "headers", f"no headers to authorise it: {_told(error)}")
+            # Its words are for the host's log: they may hold what they are about.
+            logger.warning("no headers for an mcp request", exc_info=error)
+            why = f"no headers to authorise it ({type(error).__name__})"
+            return self._failed(request, "headers", why)
         try:
-            request.headers.update(authorised)
             response = await super().send(request, **options)
             return await self._checked(request, response)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol) as error:
@@ -134,6 +139,14 @@ class McpHttpClient(httpx2.AsyncClient):
         body = json.dumps({"jsonrpc": "2.0", "id": 0, "error": error}).encode()
         # The SDK puts the request's own id in; 502 where there is no status to pass on.
         return _whole(request, status or 502, body)
+
+
+def _sendable(values: Mapping[str, str]) -> Mapping[str, str]:
+    """Raises ValueError, without the value, for what would break the request apart."""
+    for name, value in values.items():
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(f"header {name!r}: only printable ASCII can be sent")
+    return values
 
 
 async def _read(response: httpx2.Response, most_bytes: int) -> bytes | None:

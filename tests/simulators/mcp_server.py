@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self
 
@@ -43,6 +43,8 @@ class McpServer:
         self.token = token
         self.statuses: list[tuple[str, int]] = []
         """(method, status): the next request of this method is answered so, with no JSON-RPC."""
+        self.location = ""
+        """Where a planned status of 300 or more points."""
         self.hanging: set[str] = set()
         """Methods whose requests are taken and never answered."""
         self.requests: list[tuple[str, Mapping[str, str]]] = []
@@ -185,7 +187,7 @@ class _Door:
         self._server.requests.append((method, headers))
         status = self._status(method, headers)
         if status:
-            await _answer(send, status, b'{"error": "no"}')
+            await _answer(send, status, self._server.location)
         elif method in self._server.hanging:
             await _until_gone(receive)
         else:
@@ -246,7 +248,7 @@ def _method(body: bytes) -> str:
     return str(parsed.get("method", "")) if isinstance(parsed, dict) else ""
 
 
-async def _answer(send: Send, status: int, body: bytes) -> None:
-    headers: Sequence[tuple[bytes, bytes]] = [(b"content-type", b"application/json")]
+async def _answer(send: Send, status: int, location: str) -> None:
+    headers = [(b"content-type", b"application/json"), (b"location", location.encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": b'{"error": "no"}'})

@@ -176,24 +176,62 @@ def mcp_types_error(message: str) -> Exception:
     return MCPError(code=-32_000, message=message, data=data)
 
 
-async def test_headers_that_cannot_be_had_are_a_failure_of_this_request_alone() -> None:
-    broken = False
+@pytest.mark.parametrize("token", [RuntimeError("vault: s3cret"), "s3cret\r\nx: y", "s3cret\u00e9"])
+async def test_headers_that_cannot_be_sent_fail_one_request_and_are_not_told(
+    token: str | Exception,
+) -> None:
+    now: str | Exception = "t"
 
-    def token() -> str:
-        if broken:
-            raise RuntimeError("the vault is closed")
-        return "t"
+    def vault() -> str:
+        if isinstance(now, Exception):
+            raise now
+        return now
 
     server = McpServer()
     server.tool("look")
     async with (
         server.running(),
-        connect_mcp("eye", server.url, auth=bearer(token)) as connection,
+        connect_mcp("eye", server.url, auth=bearer(vault)) as connection,
     ):
-        broken = True
-        with pytest.raises(McpError, match="the vault is closed"):
+        now = token
+        with pytest.raises(McpError, match="no headers to authorise it") as caught:
             await connection.call_tool("look", {})
-        broken = False
+        assert "s3cret" not in str(caught.value)
+        now = "t"
+        await connection.call_tool("look", {})
+
+
+async def test_a_token_goes_to_no_other_server() -> None:
+    server, other = McpServer(), McpServer()
+    server.tool("look")
+    async with (
+        server.running(),
+        other.running(),
+        connect_mcp("eye", server.url, auth=bearer("s3cret")) as connection,
+    ):
+        for status in (307, 308, 302):
+            server.statuses.append(("tools/call", status))
+            server.location = other.url
+            with pytest.raises(McpError, match="[Rr]edirect"):
+                await connection.call_tool("look", {})
+        assert other.requests == []
+        server.statuses.append(("tools/call", 307))
+        server.location = server.url
+        assert not (await connection.call_tool("look", {})).is_error, "within a server it may"
+        assert server.requests[-1][1]["authorization"] == "Bearer s3cret"
+
+
+async def test_an_answer_that_is_too_large_is_not_read_to_its_end() -> None:
+    async def much(arguments: Mapping[str, Any]) -> mcp_types.CallToolResult:
+        return text("x" * 100_000)
+
+    server = McpServer()
+    server.tool("much", much)
+    server.tool("look")
+    config = McpClientConfig(most_answer_bytes=50_000)
+    async with server.running(), connect_mcp("eye", server.url, config=config) as connection:
+        with pytest.raises(McpError, match="50000 bytes"):
+            await connection.call_tool("much", {})
         await connection.call_tool("look", {})
 
 
