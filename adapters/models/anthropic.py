@@ -8,21 +8,19 @@ SDK reads beside them in the environment are proxies and ANTHROPIC_CUSTOM_HEADER
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from ...core.cancel import AbortScope, CancelToken
+from ...core.cancel import CancelToken
 from ...core.errors import ModelError, UsageError
-from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
+from ...core.events import TextDelta
 from ...core.model import ModelLimits, ModelRequest, ModelResult, Notify
 from ..credentials import Secret
 from . import failures
 from .anthropic_answer import Answer
 from .anthropic_wire import CacheTtl, WireRequest, tool_names, wire_request
-from .connections import kept_open, shared_context
+from .connections import CONNECT_S, http_error, kept_open, shared_context
+from .exchange import exchange, finished
 
 if TYPE_CHECKING:
     from anthropic import APIStatusError, AsyncAnthropic, Omit
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 ANTHROPIC_URL = "https://api.anthropic.com"
 DEFAULT_MAX_TOKENS = 8192
 """The wire wants a bound; this one is above any spoken answer."""
-CONNECT_S = 10.0
-"""The longest that connecting may take, however long an answer may."""
 LEAST_THINKING = 1024
 SAMPLING_VERSION = "2023-06-01"
 """The last version of the API that takes a temperature; later ones refuse it."""
@@ -124,20 +120,18 @@ class AnthropicModel:
             raise UsageError("AnthropicModel.api_key: give a key; a server without keys takes any")
         try:
             import anthropic
-            import httpx2  # a dependency of the SDK
+
+            trusted, limits = shared_context(), kept_open()
         except ImportError as error:
             raise failures.missing_sdk("anthropic", "anthropic") from error
         self._anthropic = anthropic
-        self._httpx = httpx2
         self._config = config
         key = api_key.reveal()
         self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
             api_key=key,
             base_url=config.base_url or ANTHROPIC_URL,
             max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                verify=shared_context(), limits=kept_open()
-            ),
+            http_client=anthropic.DefaultAsyncHttpxClient(verify=trusted, limits=limits),
             timeout=anthropic.Timeout(config.timeout_s, connect=min(config.timeout_s, CONNECT_S)),
             # The SDK sends the key as a bearer; compatible servers read the older header.
             default_headers={"x-api-key": key} if config.base_url else None,
@@ -157,12 +151,16 @@ class AnthropicModel:
         answer = Answer(tool_names(request), self._config.model)
         wire = wire_request(request, model=self._config.model, cache=self._config.cache_ttl)
         body = self._body(wire, request.limits)
-        async with self._request(token, request.limits.timeout_s):
-            if self._config.stream:
+        streamed = self._config.stream
+        async with exchange(self.name, token, request.limits.timeout_s, self._vendor_error):
+            if streamed:
                 await self._stream(body, answer, notify)
             else:
                 answer.whole(await self._client.messages.create(stream=False, **body))
-        return self._result(answer, request, notify)
+        if not answer.complete:
+            # The SDK takes an early end of the body for the end of the answer.
+            raise failures.broken(f"{self.name} broke off its answer")
+        return finished(self.name, request, answer, notify, streamed=streamed)
 
     async def aclose(self) -> None:
         """Close idle connections."""
@@ -174,27 +172,6 @@ class AnthropicModel:
                 text = answer.feed(event)
                 if text:
                     notify(TextDelta(text=text))
-
-    def _result(self, answer: Answer, request: ModelRequest, notify: Notify) -> ModelResult:
-        """The answer, reported; ToolUse only now, so that half an answer names no call."""
-        if not answer.complete:
-            # The SDK takes an early end of the body for the end of the answer.
-            raise failures.broken(f"{self.name} broke off its answer")
-        message, stop, usage = answer.message(), answer.stop_reason, answer.usage
-        if not message.text.strip() and not message.tool_calls:
-            if answer.refused:
-                raise ModelError(f"{self.name} declined to answer", code="ERR_MODEL_REFUSED")
-            # Behind results this is the wire's way of saying that nothing is left to add.
-            if stop != "end_turn" or not _follows_results(request):
-                raise failures.empty(f"{self.name} gave an empty answer ({stop})")
-        if self._config.stream:
-            for call in message.tool_calls:
-                notify(ToolUse(id=call.id, name=call.tool_name, input=call.input_args))
-        kind = ModelResponseComplete if self._config.stream else ModelResponse
-        notify(
-            kind(text=message.text, tool_calls=message.tool_calls, stop_reason=stop, usage=usage)
-        )
-        return ModelResult(messages=(message,), usage=usage, stop_reason=stop)
 
     def _body(self, wire: WireRequest, limits: ModelLimits) -> _Body:
         config, omit = self._config, self._anthropic.omit
@@ -222,30 +199,7 @@ class AnthropicModel:
             return self._anthropic.omit
         return {"type": "enabled", "budget_tokens": budget}
 
-    @asynccontextmanager
-    async def _request(self, token: CancelToken, timeout_s: float | None) -> AsyncIterator[None]:
-        """The surroundings of one request: closed by the token, over after `timeout_s`.
-
-        What fails inside is raised as ModelError, the original its cause.
-        """
-        anthropic, httpx2 = self._anthropic, self._httpx
-        async with AbortScope(token):
-            try:
-                async with asyncio.timeout(timeout_s):
-                    yield
-            except anthropic.AnthropicError as error:
-                raise self._mapped(error) from error
-            except TimeoutError as error:
-                raise failures.stalled(f"{self.name}: no whole answer in time") from error
-            except httpx2.TimeoutException as error:
-                # Inside a stream the SDK lets the HTTP client's own errors through.
-                raise failures.stalled(f"{self.name}: silent past the deadline") from error
-            except httpx2.TransportError as error:
-                raise failures.broken(f"{self.name}: {error}") from error
-            except (ValueError, httpx2.DecodingError) as error:
-                raise failures.garbled(f"{self.name} sent no valid answer: {error}") from error
-
-    def _mapped(self, error: Exception) -> ModelError:
+    def _vendor_error(self, error: Exception) -> ModelError | None:
         """Our error for the SDK's; whether to try again is decided by failures.py alone."""
         anthropic, text = self._anthropic, f"{self.name}: {error}"
         match error:
@@ -260,8 +214,10 @@ class AnthropicModel:
                 return _status(text, error)
             case anthropic.APIResponseValidationError():
                 return failures.garbled(text)
-            case _:
+            case anthropic.AnthropicError():
                 return ModelError(text)
+            case _:
+                return http_error(self.name, error)
 
 
 def _status(text: str, error: APIStatusError) -> ModelError:
@@ -271,7 +227,3 @@ def _status(text: str, error: APIStatusError) -> ModelError:
         quota_spent="spend_limit" in (error.error_code or ""),
         retry_after_s=failures.retry_after(error.response.headers),
     )
-
-
-def _follows_results(request: ModelRequest) -> bool:
-    return any(message.tool_results for message in request.messages[-1:])

@@ -7,14 +7,14 @@ Source: protocols/chat-models 3; `anthropic` types/raw_message_stream_event, typ
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from ...core.messages import Message, ToolCall
 from ...core.usage import Usage
 from .anthropic_wire import OPTIONS_KEY, THINKING
+from .call_arguments import parsed_arguments
 from .wire_names import WireNames
 
 if TYPE_CHECKING:
@@ -195,17 +195,9 @@ class Answer:
 
 def _arguments(block: _Block) -> object:
     """The call's input: an object, or the raw text where it is none. Nothing means `{}`."""
-    if not block.text.strip():
-        return dict(block.input) if isinstance(block.input, Mapping) else {}
-    try:
-        value = json.loads(block.text, parse_constant=_no_number)
-    except ValueError:
-        return block.text
-    return value if isinstance(value, dict) else block.text
-
-
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+    if block.text.strip():
+        return parsed_arguments(block.text)
+    return dict(block.input) if isinstance(block.input, Mapping) else {}
 
 
 def _kept(block: _Block) -> Mapping[str, object]:

@@ -8,16 +8,18 @@ Source: protocols/chat-models 3; `anthropic` types/message_create_params, types/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 
+from ...core.encoding import whole_text
 from ...core.messages import Message, ToolCall, ToolResult, result_text
 from ...core.model import ModelRequest, ToolSpec
 from ...core.view import paired_results
 from .anthropic_media import Block, media_block
+from .call_arguments import arguments_object
 from .object_schema import object_schema
+from .turns import BEGUN, SILENT, agent_text, user_parts
 from .wire_names import WireNames, WordRule
 
 if TYPE_CHECKING:
@@ -28,8 +30,6 @@ WORDS = WordRule(letters="A-Za-z0-9_-", first="A-Za-z0-9_-", longest=64)
 OPTIONS_KEY = "anthropic"
 """Under this key of provider_options stands what only this wire understands."""
 
-BEGUN = "[The conversation begins.]"
-SILENT = "[The user said nothing.]"
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _TRANSIENT = frozenset({"runtime", "inbox"})
 
@@ -62,7 +62,7 @@ def wire_request(request: ModelRequest, *, model: str, cache: CacheTtl | None) -
     last message that the next request will repeat.
     """
     prompt = request.system_prompt
-    system: list[Block] = [{"type": "text", "text": prompt}] if prompt.strip() else []
+    system: list[Block] = [_text(prompt)] if prompt.strip() else []
     tools = [_wire_tool(tool) for tool in request.tools]
     turns = _Turns(model)
     for message in paired_results(request.messages):
@@ -86,7 +86,7 @@ def _cache_mark(ttl: CacheTtl) -> dict[str, object]:
 def _wire_tool(tool: ToolSpec) -> Block:
     return {
         "name": WORDS.wire(tool.name),
-        "description": tool.description,
+        "description": whole_text(tool.description),
         "input_schema": object_schema(tool.parameters),
     }
 
@@ -150,19 +150,13 @@ def _user_blocks(message: Message) -> Iterator[Block]:
     if message.tool_results:
         yield from map(_result_block, message.tool_results)
         return
-    parts = message.content
-    if message.text.strip() and not any(part.type == "text" for part in parts):
-        yield _text(message.text)
-    for part in parts:
-        if part.type != "text":
-            yield media_block(part)
-        elif part.text is not None and part.text.strip():
-            yield _text(part.text)
+    for part in user_parts(message):
+        yield _text(part.text or "") if part.type == "text" else media_block(part)
 
 
 def _result_block(result: ToolResult) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": WORDS.wire(result.call_id)}
-    text = result_text(result.result)
+    text = whole_text(result_text(result.result))
     if text.strip():
         block["content"] = text
     if result.result.status != "success":
@@ -175,8 +169,9 @@ def _agent_blocks(message: Message, model: str) -> Iterator[Block]:
     calls = [_call_block(call) for call in message.tool_calls]
     layout = _layout(message, model)
     if layout is None:
-        if message.text.strip():
-            yield _text(message.text)
+        text = agent_text(message)
+        if text.strip():
+            yield _text(text)
         yield from calls
         return
     whole = "".join(str(item["text"]) for item in layout if item["type"] == "text")
@@ -210,16 +205,13 @@ def _layout(message: Message, model: str) -> list[Mapping[str, object]] | None:
 
 
 def _call_block(call: ToolCall) -> Block:
-    """Arguments that were no JSON object are handed back under a key of their own."""
-    raw = call.input_args
-    arguments = raw if isinstance(raw, Mapping) else {"arguments": raw}
     return {
         "type": "tool_use",
         "id": WORDS.wire(call.id),
         "name": WORDS.wire(call.tool_name),
-        "input": json.loads(json.dumps(arguments, default=str)),
+        "input": arguments_object(call.input_args),
     }
 
 
 def _text(text: str) -> Block:
-    return {"type": "text", "text": text}
+    return {"type": "text", "text": whole_text(text)}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypedDict
 
 from ...core.errors import UsageError
 from ...core.model import Model
@@ -123,16 +123,15 @@ def create_adapter(
         max_tokens=max_tokens,
         timeout_s=timeout_s,
         reasoning_effort=reasoning_effort,
-        cache=cache,
     )
     key = _key(name, api_key, base_url, env)
     match name:
         case "anthropic":
-            return _anthropic(settings, key)
+            return _anthropic(settings, cache, key)
         case "gemini":
             return _gemini(settings, key)
         case _:
-            return _openai(name, settings, key, api, env)
+            return _openai(name, settings, cache, key, api, env)
 
 
 def get_available_providers(env: Mapping[str, str] | None = None) -> tuple[AvailableProvider, ...]:
@@ -142,9 +141,8 @@ def get_available_providers(env: Mapping[str, str] | None = None) -> tuple[Avail
     return tuple(_standing(name, env) for name in PROVIDERS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
-    """What every provider is told."""
+class _Settings(TypedDict):
+    """What every provider is told, under the names that all configurations have."""
 
     model: str
     base_url: str | None
@@ -152,7 +150,6 @@ class _Settings:
     max_tokens: int | None
     timeout_s: float
     reasoning_effort: ReasoningEffort | None
-    cache: CacheChoice
 
 
 def _provider(name: str) -> _Native | Endpoint:
@@ -202,22 +199,24 @@ def _key(
 
 
 def _openai(
-    name: str, settings: _Settings, key: Secret, api: OpenAIApi | None, env: Mapping[str, str]
+    name: str,
+    settings: _Settings,
+    cache: CacheChoice,
+    key: Secret,
+    api: OpenAIApi | None,
+    env: Mapping[str, str],
 ) -> VendorModel:
     from .openai import OpenAIModel
     from .openai_responses import OpenAIResponsesModel
 
     endpoint = ENDPOINTS[name]
-    itself = name == "openai" and settings.base_url is None
+    itself = name == "openai" and settings["base_url"] is None
+    if not itself:
+        settings["base_url"] = settings["base_url"] or endpoint.base_url
     config = OpenAIConfig(
-        model=settings.model,
-        base_url=settings.base_url or (None if itself else endpoint.base_url),
+        **settings,
+        cache=cache,
         vendor=name,
-        stream=settings.stream,
-        max_tokens=settings.max_tokens,
-        reasoning_effort=settings.reasoning_effort,
-        timeout_s=settings.timeout_s,
-        cache=settings.cache,
         dialect=GATEWAY_DIALECT if name == "openai" and not itself else endpoint.dialect,
         organization=_header(env, "OPENAI_ORG_ID") if itself else None,
         project=_header(env, "OPENAI_PROJECT_ID") if itself else None,
@@ -232,33 +231,16 @@ def _header(env: Mapping[str, str], name: str) -> str | None:
     return env.get(name, "").strip() or None
 
 
-def _anthropic(settings: _Settings, key: Secret) -> VendorModel:
+def _anthropic(settings: _Settings, cache: CacheChoice, key: Secret) -> VendorModel:
     from .anthropic import AnthropicConfig, AnthropicModel
 
-    config = AnthropicConfig(
-        model=settings.model,
-        base_url=settings.base_url,
-        stream=settings.stream,
-        max_tokens=settings.max_tokens,
-        reasoning_effort=settings.reasoning_effort,
-        timeout_s=settings.timeout_s,
-        cache=settings.cache,
-    )
-    return AnthropicModel(config, key)
+    return AnthropicModel(AnthropicConfig(**settings, cache=cache), key)
 
 
 def _gemini(settings: _Settings, key: Secret) -> VendorModel:
     from .gemini import GeminiConfig, GeminiModel
 
-    config = GeminiConfig(
-        model=settings.model,
-        base_url=settings.base_url,
-        stream=settings.stream,
-        max_tokens=settings.max_tokens,
-        reasoning_effort=settings.reasoning_effort,
-        timeout_s=settings.timeout_s,
-    )
-    return GeminiModel(config, key)
+    return GeminiModel(GeminiConfig(**settings), key)
 
 
 def _standing(name: str, env: Mapping[str, str]) -> AvailableProvider:

@@ -1,4 +1,4 @@
-"""One table from HTTP status to ModelError, for every vendor's adapter, and what answers are none.
+"""One table from HTTP status to ModelError, for every vendor's adapter, and the other failures.
 
 An adapter maps its SDK's exceptions in one place and asks here what a status means. Whether to try
 again is decided by `retryable` alone; nothing here retries.
@@ -7,7 +7,7 @@ again is decided by `retryable` alone; nothing here retries.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ...core.errors import ModelError
@@ -74,7 +74,7 @@ def status_error(
         return ModelError(
             message, code="ERR_MODEL_SERVER", retryable=True, retry_after_s=retry_after_s
         )
-    return ModelError(message, code="ERR_MODEL_REFUSED")
+    return refused(message)
 
 
 def named_error(message: str, *names: object) -> ModelError:
@@ -126,17 +126,9 @@ def reading(value: object) -> Iterator[None]:
         raise ValueError(f"unexpected shape: {str(value)[:200]}") from error
 
 
-def check_not_wasted(
-    name: str, text: str, calls: Sequence[object], stop_reason: str | None
-) -> None:
-    """Raise where an answer was ended before it said anything: the turn would just be silent. One
-    that ended by itself may be empty."""
-    if text or calls:
-        return
-    if stop_reason == "max_tokens":
-        raise empty(f"{name}: max_tokens ran out before the answer began; raise it")
-    if stop_reason == "refusal":
-        raise ModelError(f"{name}: the provider's filter withheld it", code="ERR_MODEL_REFUSED")
+def refused(message: str) -> ModelError:
+    """The provider will not answer this."""
+    return ModelError(message, code="ERR_MODEL_REFUSED")
 
 
 def missing_sdk(package: str, extra: str) -> ModelError:

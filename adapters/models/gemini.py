@@ -16,13 +16,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from ...core.cancel import AbortScope, CancelToken
+from ...core.cancel import CancelToken
+from ...core.encoding import whole_text
 from ...core.errors import ModelError, UsageError
-from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
+from ...core.events import TextDelta
 from ...core.model import ModelRequest, ModelResult, Notify
 from ..credentials import Secret
 from . import failures
-from .connections import kept_open, shared_context
+from .connections import http_error, kept_open, shared_context
+from .exchange import exchange, finished
 from .gemini_answer import MISHAPS, Answer
 from .gemini_failures import api_error
 from .gemini_wire import tool_names, wire_contents, wire_declarations
@@ -102,7 +104,6 @@ class GeminiModel:
             raise failures.missing_sdk("google-genai", "gemini") from error
         self._types = types
         self._errors = errors
-        self._httpx = httpx2
         self._config = config
         # Without its own deadlines: the SDK would tell the server to end each answer by then.
         self._http = httpx2.AsyncClient(
@@ -150,7 +151,8 @@ class GeminiModel:
                     model=self._config.model, contents=[*contents], config=config
                 )
                 answer.feed(await _decoded(whole))
-        return self._result(answer, request, notify)
+        self._refuse(answer, said=bool(answer.message().text.strip()))
+        return finished(self.name, request, answer, notify, streamed=self._config.stream)
 
     async def aclose(self) -> None:
         """Close idle connections."""
@@ -174,28 +176,10 @@ class GeminiModel:
             if text:
                 notify(TextDelta(text=text))
 
-    def _result(self, answer: Answer, request: ModelRequest, notify: Notify) -> ModelResult:
-        """The answer, reported; ToolUse only now, so that half an answer names no call."""
-        message, stop, usage = answer.message(), answer.stop_reason, answer.usage
-        self._refuse(answer, said=bool(message.text.strip()))
-        if not message.text.strip() and not message.tool_calls:
-            # Behind results this is the wire's way of saying that nothing is left to add.
-            follows = any(one.tool_results for one in request.messages[-1:])
-            if stop != "end_turn" or not follows:
-                raise failures.empty(f"{self.name} gave an empty answer ({answer.finish})")
-        if self._config.stream:
-            for call in message.tool_calls:
-                notify(ToolUse(id=call.id, name=call.tool_name, input=call.input_args))
-        kind = ModelResponseComplete if self._config.stream else ModelResponse
-        notify(
-            kind(text=message.text, tool_calls=message.tool_calls, stop_reason=stop, usage=usage)
-        )
-        return ModelResult(messages=(message,), usage=usage, stop_reason=stop)
-
     def _refuse(self, answer: Answer, *, said: bool) -> None:
         """Raise for what is no answer."""
         if answer.blocked is not None:
-            raise _refused(f"{self.name} refused the prompt: {answer.blocked}")
+            raise failures.refused(f"{self.name} refused the prompt: {answer.blocked}")
         if not answer.has_candidate:
             raise failures.empty(f"{self.name} gave no candidate")
         if answer.finish is None:
@@ -206,8 +190,6 @@ class GeminiModel:
         if answer.finish in MISHAPS and not (said and answer.finish == "OTHER"):
             text = f"{self.name} spoiled its answer: {answer.finish}"
             raise ModelError(text, code=failures.PROTOCOL, retryable=not said)
-        if answer.refused and not said:
-            raise _refused(f"{self.name} withheld its answer: {answer.finish}")
 
     def _request_config(self, request: ModelRequest) -> GenerateContentConfig:
         types, config = self._types, self._config
@@ -217,7 +199,7 @@ class GeminiModel:
         ]
         prompt = request.system_prompt
         wire: GenerateContentConfig = types.GenerateContentConfig(
-            system_instruction=prompt if prompt.strip() else None,
+            system_instruction=whole_text(prompt) if prompt.strip() else None,
             temperature=config.temperature,
             max_output_tokens=request.limits.max_tokens or config.max_tokens,
             tools=[types.Tool(function_declarations=declarations)] if declarations else None,
@@ -245,32 +227,27 @@ class GeminiModel:
     async def _request(
         self, token: CancelToken, timeout_s: float | None
     ) -> AsyncIterator[Callable[[], None]]:
-        """The surroundings of one request: closed by the token, over after `timeout_s`.
+        """The frame of one request, every silence in it bounded, its responses closed at the end.
 
-        Yields what to call whenever the server was heard. What fails inside is raised as
-        ModelError, the original its cause.
+        Yields what to call whenever the server was heard.
         """
         loop, silence_s = asyncio.get_running_loop(), self._config.timeout_s
-        httpx2 = self._httpx
         responses: list[Response] = []
-        async with AbortScope(token):
+        async with exchange(self.name, token, timeout_s, self._vendor_error):
             before = _OPENED.set(responses)
             try:
-                async with asyncio.timeout(timeout_s), asyncio.timeout(silence_s) as silence:
+                async with asyncio.timeout(silence_s) as silence:
                     yield lambda: silence.reschedule(loop.time() + silence_s)
-            except self._errors.APIError as error:
-                raise api_error(f"{self.name}: {error}", error) from error
-            except (TimeoutError, httpx2.TimeoutException) as error:
-                raise failures.stalled(f"{self.name}: no answer in time") from error
-            except httpx2.TransportError as error:
-                raise failures.broken(f"{self.name}: {error}") from error
-            except (ValueError, httpx2.DecodingError) as error:
-                raise failures.garbled(f"{self.name} sent no valid answer: {error}") from error
             finally:
                 _OPENED.reset(before)
                 # The SDK's nested generators close theirs only when they are collected.
                 for response in responses:
                     await response.aclose()
+
+    def _vendor_error(self, error: Exception) -> ModelError | None:
+        if isinstance(error, self._errors.APIError):
+            return api_error(f"{self.name}: {error}", error)
+        return http_error(self.name, error)
 
 
 async def _decoded(work: Awaitable[T]) -> T:
@@ -286,7 +263,3 @@ async def _opened(response: Response) -> None:
     responses = _OPENED.get()
     if responses is not None:
         responses.append(response)
-
-
-def _refused(text: str) -> ModelError:
-    return ModelError(text, code="ERR_MODEL_REFUSED")

@@ -10,17 +10,19 @@ thought signatures.
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode, urlsafe_b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ...core.encoding import whole_text
 from ...core.messages import Message, ToolCall, ToolResult, result_text
 from ...core.model import ModelRequest, ToolSpec
 from ...core.view import paired_results
+from .call_arguments import arguments_object
 from .gemini_media import Part, media_part
 from .gemini_schema import gemini_schema
+from .turns import BEGUN, SILENT, agent_text, user_parts
 from .wire_names import WireNames, WordRule
 
 WORDS = WordRule(letters="A-Za-z0-9_.-", first="A-Za-z_", longest=64)
@@ -28,8 +30,6 @@ WORDS = WordRule(letters="A-Za-z0-9_.-", first="A-Za-z_", longest=64)
 OPTIONS_KEY = "gemini"
 """Under this key of provider_options stands what only this wire understands."""
 
-BEGUN = "[The conversation begins.]"
-SILENT = "[The user said nothing.]"
 FOREIGN_SIGNATURE = urlsafe_b64decode("skip_thought_signature_validator")
 """What the vendor documents for calls that another model made: on the wire it reads so."""
 
@@ -46,7 +46,7 @@ def wire_declarations(tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
         schema = gemini_schema(tool.parameters)
         declared: dict[str, object] = {
             "name": WORDS.wire(tool.name),
-            "description": tool.description,
+            "description": whole_text(tool.description),
         }
         out.append(declared if schema is None else {**declared, "parameters_json_schema": schema})
     return out
@@ -128,7 +128,8 @@ class _Contents:
 
     def _agent_parts(self, message: Message) -> list[Part]:
         calls = [self._call(call) for call in message.tool_calls]
-        text: list[Part] = [{"text": message.text}] if message.text.strip() else []
+        said = agent_text(message)
+        text: list[Part] = [{"text": said}] if said.strip() else []
         kept = _own(message.provider_options, self._model)
         layout = _layout(kept, message) if kept is not None else None
         if layout is None:
@@ -143,26 +144,18 @@ class _Contents:
         named: dict[str, object] = {"name": WORDS.wire(call.tool_name)}
         named |= {"id": own_id} if isinstance(own_id, str) and own_id else {}
         self._asked[call.id] = named
-        raw = call.input_args
-        arguments = raw if isinstance(raw, Mapping) else {"arguments": raw}
-        plain = json.loads(json.dumps(arguments, default=str))
-        return {"function_call": {**named, "args": plain}, **_signature(kept)}
+        arguments = arguments_object(call.input_args)
+        return {"function_call": {**named, "args": arguments}, **_signature(kept)}
 
     def _answer(self, result: ToolResult) -> Part:
         key = "output" if result.result.status == "success" else "error"
-        response = {key: result_text(result.result)}
+        response = {key: whole_text(result_text(result.result))}
         return {"function_response": {**self._asked[result.call_id], "response": response}}
 
 
 def _user_parts(message: Message) -> Iterator[Part]:
-    parts = message.content
-    if message.text.strip() and not any(part.type == "text" for part in parts):
-        yield {"text": message.text}
-    for part in parts:
-        if part.type != "text":
-            yield media_part(part)
-        elif part.text is not None and part.text.strip():
-            yield {"text": part.text}
+    for part in user_parts(message):
+        yield {"text": whole_text(part.text or "")} if part.type == "text" else media_part(part)
 
 
 def _own(options: Mapping[str, object] | None, model: str) -> Mapping[str, object] | None:
@@ -183,7 +176,7 @@ def _layout(kept: Mapping[str, object], message: Message) -> list[Mapping[str, o
 
 def _text_part(item: Mapping[str, object]) -> Part:
     thought: Part = {"thought": True} if item.get("thought") else {}
-    return {"text": str(item.get("text", "")), **thought, **_signature(item)}
+    return {"text": whole_text(str(item.get("text", ""))), **thought, **_signature(item)}
 
 
 def _is_blank(part: Part) -> bool:

@@ -1,4 +1,4 @@
-"""The `openai` SDK as both wires use it: imported on first use, bounded, its errors in our words.
+"""What both of OpenAI's wires share: the `openai` SDK, imported on first use, and the model on it.
 
 Owned by one model. It never retries (the SDK's own retries are off). Of the environment it reads
 nothing (DESIGN 7) but what the SDK cannot be told to leave: the machine's proxies and certificates,
@@ -8,28 +8,27 @@ and OPENAI_CUSTOM_HEADERS.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, TypeVar
 
-from ...core.cancel import AbortScope, CancelToken
+from ...core.cancel import CancelToken
 from ...core.errors import ModelError
+from ...core.model import ModelRequest, ModelResult, Notify
 from ..credentials import Secret
 from . import failures
-from .connections import kept_open, shared_context
+from .connections import CONNECT_S, http_error, kept_open, shared_context
+from .exchange import WholeAnswer, exchange, finished
 from .openai_config import OPENAI_URL, OpenAIConfig
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
-    from openai import APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError, Timeout
+    from openai import APIStatusError, AsyncOpenAI, AsyncStream, Timeout
 
 T = TypeVar("T")
 
 NO_KEY = Secret("none")
 """What servers without keys (Ollama, vLLM) are sent: the SDK wants something."""
-
-CONNECT_S = 10.0
-"""The longest that connecting may take, however long an answer may."""
 
 
 class OpenAIClient:
@@ -54,24 +53,11 @@ class OpenAIClient:
         self.sdk.organization = config.organization
         self.sdk.project = config.project
 
-    @asynccontextmanager
-    async def request(self, token: CancelToken, timeout_s: float | None) -> AsyncIterator[None]:
-        """The surroundings of one request: closed by the token, over after `timeout_s`.
-
-        What fails inside is raised as ModelError, the SDK's error its cause.
-        """
-        async with AbortScope(token):
-            try:
-                async with asyncio.timeout(timeout_s):
-                    yield
-            except self._openai.OpenAIError as error:
-                raise self._mapped(error) from error
-            except TimeoutError as error:
-                text = f"{self.name}: no whole answer within {timeout_s} s"
-                raise failures.stalled(text) from error
-            except ValueError as error:
-                # JSON, UTF-8 or types: the wire modules raise nothing else for a bad answer.
-                raise failures.garbled(f"{self.name} sent no valid answer: {error}") from error
+    def exchange(
+        self, token: CancelToken, timeout_s: float | None
+    ) -> AbstractAsyncContextManager[None]:
+        """The frame of one request (exchange.py)."""
+        return exchange(self.name, token, timeout_s, self._vendor_error)
 
     async def rest(
         self, stream: AsyncStream[T], take: Callable[[T], object], seconds: float
@@ -91,7 +77,7 @@ class OpenAIClient:
         """Close idle connections."""
         await self.sdk.close()
 
-    def _mapped(self, error: OpenAIError) -> ModelError:
+    def _vendor_error(self, error: Exception) -> ModelError | None:
         """Our error for the SDK's; whether to try again is decided by failures.py alone."""
         openai, text = self._openai, f"{self.name}: {error}"
         match error:
@@ -104,8 +90,57 @@ class OpenAIClient:
             case openai.APIError():
                 # An error event inside a stream that began with status 200.
                 return failures.named_error(text, error.code, error.type)
-            case _:
+            case openai.OpenAIError():
                 return ModelError(text)
+            case _:
+                return http_error(self.name, error)
+
+
+class OpenAIWire:
+    """A Model. A wire says how an answer is streamed and how it comes whole.
+
+    Raises ModelError at construction when the SDK is not installed.
+    """
+
+    def __init__(self, config: OpenAIConfig, api_key: Secret = NO_KEY) -> None:
+        self._config = config
+        self._client = OpenAIClient(config, api_key)
+
+    @property
+    def name(self) -> str:
+        return self._client.name
+
+    def set_system_prompt(self, prompt: str) -> None:
+        """Nothing: each request carries its prompt, so that many agents can share this model."""
+
+    async def prompt(
+        self, request: ModelRequest, notify: Notify, token: CancelToken
+    ) -> ModelResult:
+        """One answer. The HTTP stream is closed on every way out."""
+        streamed = self._config.stream
+        async with self._client.exchange(token, request.limits.timeout_s):
+            if streamed:
+                answer = await self._stream(request, notify)
+            else:
+                answer = await self._whole(request)
+        return finished(self.name, request, answer, notify, streamed=streamed)
+
+    async def aclose(self) -> None:
+        """Close idle connections."""
+        await self._client.aclose()
+
+    @property
+    def _extra(self) -> dict[str, object] | None:
+        """What goes into the body as it is."""
+        return dict(self._config.extra) or None
+
+    async def _stream(self, request: ModelRequest, notify: Notify) -> WholeAnswer:
+        """The answer, its text told as it comes. Raises ModelError where it broke off."""
+        raise NotImplementedError
+
+    async def _whole(self, request: ModelRequest) -> WholeAnswer:
+        """The answer in one piece."""
+        raise NotImplementedError
 
 
 def _http_client(timeout: Timeout) -> AsyncClient | None:

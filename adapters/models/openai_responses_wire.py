@@ -16,20 +16,19 @@ from ...core.messages import ContentPart, Message, ToolCall, result_text
 from ...core.model import ModelRequest, ToolSpec
 from ...core.usage import Usage
 from . import failures
+from .call_arguments import arguments_text, parsed_arguments
+from .media_parts import note
 from .object_schema import object_schema
 from .openai_config import OpenAIConfig
 from .openai_media import (
     Json,
-    agent_text,
-    arguments_text,
     file_name,
     media_url,
-    parsed_arguments,
     repaired,
-    unseen,
     user_parts,
 )
 from .openai_wire import TOOL_NAMES, cache_hints, call_ids
+from .turns import agent_text
 from .wire_names import WireNames
 
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ def _part(part: ContentPart) -> Json:
         if source.type == "url":
             return {"type": "input_file", "file_url": media_url(source)}
         return {"type": "input_file", "filename": file_name(part), "file_data": media_url(source)}
-    return {"type": "input_text", "text": unseen(part)}
+    return {"type": "input_text", "text": note(part)}
 
 
 def usage_of(usage: ResponseUsage | None) -> Usage:

@@ -18,20 +18,19 @@ from ...core.messages import ContentPart, Message, ToolCall, result_text
 from ...core.model import ModelRequest, ToolSpec
 from ...core.usage import Usage
 from . import failures
+from .call_arguments import arguments_text, parsed_arguments
+from .media_parts import note
 from .object_schema import object_schema
 from .openai_config import ChatDialect, OpenAIConfig
 from .openai_extras import ReasoningDetails, options, returned
 from .openai_media import (
     Json,
-    agent_text,
-    arguments_text,
     file_name,
     media_url,
-    parsed_arguments,
     repaired,
-    unseen,
     user_parts,
 )
+from .turns import agent_text
 from .wire_names import WireNames, WordRule
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ def _part(part: ContentPart, dialect: ChatDialect) -> Json:
         if part.type == "document" and dialect.reads_files and source.type == "base64":
             file: Json = {"filename": file_name(part), "file_data": media_url(source)}
             return {"type": "file", "file": file}
-    return {"type": "text", "text": unseen(part)}
+    return {"type": "text", "text": note(part)}
 
 
 def usage_of(usage: CompletionUsage | None) -> Usage:

@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from ...core.cancel import AbortScope, CancelToken
+from ...core.cancel import CancelToken
 from ...core.errors import ModelError, UsageError
-from ...core.events import ModelResponseComplete, TextDelta, ToolUse
+from ...core.events import TextDelta, ToolUse
 from ...core.model import ModelRequest, ModelResult, Notify
 from ..credentials import Secret
-from .failures import PROTOCOL, broken, retry_after, stalled, status_error
+from .exchange import exchange, reported
+from .failures import PROTOCOL, broken, retry_after, status_error
 from .remote_wire import EventReader, answered, failure, request_body
 
 MAX_PROBLEM_BYTES = 65_536
@@ -74,15 +75,8 @@ class RemoteModel:
     ) -> ModelResult:
         """One answer. The HTTP stream is closed on every way out."""
         body = request_body(request)
-        limit_s = request.limits.timeout_s
-        async with AbortScope(token):
-            try:
-                async with asyncio.timeout(limit_s):
-                    return await self._ask(body, notify)
-            except TimeoutError as error:
-                raise stalled(f"{self.name}: no answer in time") from error
-            except (aiohttp.ClientError, OSError) as error:
-                raise broken(f"{self.name}: {type(error).__name__}: {error}") from error
+        async with exchange(self.name, token, request.limits.timeout_s, self._vendor_error):
+            return await self._ask(body, notify)
 
     async def aclose(self) -> None:
         """Close idle connections; the model can be used again."""
@@ -121,8 +115,19 @@ class RemoteModel:
                         raise failure(event, self.name)
                     case "done":
                         await _to_the_end(answer)
-                        return _ended(answered(event), told, notify)
+                        end = answered(event)
+                        return reported(
+                            end.messages[0], end.usage, end.stop_reason, notify, told=told
+                        )
         raise broken(f"{self.name} broke off its answer: the stream has no done")
+
+    def _vendor_error(self, error: Exception) -> ModelError | None:
+        """aiohttp's; a deadline of its is a TimeoutError as well, and stalled."""
+        if isinstance(error, (aiohttp.ClientError, OSError)) and not isinstance(
+            error, TimeoutError
+        ):
+            return broken(f"{self.name}: {type(error).__name__}: {error}")
+        return None
 
     async def _refusal(self, answer: aiohttp.ClientResponse) -> ModelError:
         """The server's problem, in its words, shortened."""
@@ -154,20 +159,3 @@ async def _to_the_end(answer: aiohttp.ClientResponse) -> None:
     with suppress(TimeoutError, aiohttp.ClientError, OSError):
         async with asyncio.timeout(END_S):
             await answer.content.readany()
-
-
-def _ended(result: ModelResult, told: set[str], notify: Notify) -> ModelResult:
-    """The last of what is reported; calls that had no event of their own first."""
-    message = result.messages[0]
-    for call in message.tool_calls:
-        if call.id not in told:
-            notify(ToolUse(id=call.id, name=call.tool_name, input=call.input_args))
-    notify(
-        ModelResponseComplete(
-            text=message.text,
-            tool_calls=message.tool_calls,
-            stop_reason=result.stop_reason,
-            usage=result.usage,
-        )
-    )
-    return result

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 
 from ...core.cancel import AbortScope, CancelToken
 from ...core.errors import ModelError
-from ...core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
+from ...core.events import TextDelta, ToolUse
 from ...core.messages import Message, ToolCall
 from ...core.model import ModelRequest, ModelResult, Notify
 from ...core.usage import Usage
 from ...core.view import NOTHING_HEARD
+from .exchange import reported
 
 _WORDS = re.compile(r"\S+\s*|\s+")
 
@@ -192,10 +193,9 @@ class _Emission:
     def _complete(self) -> ModelResult:
         step, calls = self._step, tuple(self._calls)
         stop = step.stop_reason or ("tool_use" if calls else "end_turn")
-        kind = ModelResponseComplete if step.streams else ModelResponse
-        self._notify(kind(text=self._text, tool_calls=calls, stop_reason=stop, usage=step.usage))
         message = Message(sender="agent", text=self._text, tool_calls=calls)
-        return ModelResult(messages=(message,), usage=step.usage, stop_reason=stop)
+        told = {call.id for call in calls}
+        return reported(message, step.usage, stop, self._notify, streamed=step.streams, told=told)
 
 
 def _newest_text(request: ModelRequest) -> str:

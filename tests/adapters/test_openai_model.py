@@ -298,9 +298,12 @@ async def test_an_answer_that_was_ended_before_it_began_is_an_error() -> None:
             await call.ask()
         with pytest.raises(ModelError, match="filter") as filtered:
             await call.ask()
-        silent = await call.ask()
+        called = Message(sender="agent", tool_calls=(ToolCall("now", {}, "c1"),))
+        done = (ToolResult("now", "c1", ToolResultData("success", "12")),)
+        answered = Message(sender="user", tool_results=done, is_tool_results=True)
+        silent = await call.ask(ModelRequest(messages=(*HELLO.messages, called, answered)))
     assert (short.value.code, filtered.value.code) == ("ERR_MODEL_EMPTY", "ERR_MODEL_REFUSED")
-    assert silent.messages[0].text == "", "a model may choose to say nothing"
+    assert silent.messages[0].text == "", "behind results nothing may be left to say"
     assert not [event for event in call.events[:-1] if isinstance(event, ModelResponseComplete)]
 
 

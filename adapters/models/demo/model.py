@@ -13,10 +13,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from ....core.cancel import CancelToken
-from ....core.events import ModelResponseComplete, TextDelta, ToolUse
+from ....core.events import TextDelta
 from ....core.messages import Message, ToolCall
 from ....core.model import ModelRequest, ModelResult, Notify
 from ....core.usage import Usage
+from ..exchange import reported
 from .dialogue import next_step
 from .history import happened
 from .plan import Plan
@@ -52,17 +53,8 @@ class DemoModel:
             await asyncio.sleep(0)
             token.raise_if_aborted()
         calls = _numbered(step, request)
-        for call in calls:
-            notify(ToolUse(id=call.id, name=call.tool_name, input=call.input_args))
-        usage = Usage(tokens_in=0, tokens_out=0)
-        stop_reason = "tool_use" if calls else "end_turn"
-        notify(
-            ModelResponseComplete(
-                text=step.text, tool_calls=calls, stop_reason=stop_reason, usage=usage
-            )
-        )
         message = Message(sender="agent", text=step.text, tool_calls=calls)
-        return ModelResult(messages=(message,), usage=usage, stop_reason=stop_reason)
+        return reported(message, Usage(), "tool_use" if calls else "end_turn", notify)
 
     def _step(self, request: ModelRequest) -> Plan:
         tools = frozenset(tool.name for tool in request.tools)
