@@ -90,6 +90,17 @@ async def test_a_tool_stands_in_for_a_typed_output(page: Block) -> None:
 
 
 @about(f"{DIFFERENT} 1")
+async def test_a_call_holds_the_agent_and_chooses_when_it_wakes(page: Block) -> None:
+    model = scripted("Hello.", "Your parcel is here.")
+    names = await ran(page, model)
+    assert [wake.reason for wake in names["wakes"]] == ["event"]
+    assert {request.system_prompt for request in model.requests} == {"Be kind and brief."}
+    assert "Their parcel has arrived." in shown(model)[-1]
+    answers = [one for one in await stored(names["agent"]) if one.sender == "agent"]
+    assert [one.playback for one in answers] == ["pending", "pending"]
+
+
+@about(f"{DIFFERENT} 2")
 async def test_a_tool_outlives_a_barge_in_and_the_next_turn_joins(
     page: Block,
     capsys: pytest.CaptureFixture[str],
@@ -102,7 +113,7 @@ async def test_a_tool_outlives_a_barge_in_and_the_next_turn_joins(
     assert names["result"].text.startswith("It is booked")
 
 
-@about(f"{DIFFERENT} 2")
+@about(f"{DIFFERENT} 3")
 async def test_history_holds_what_was_heard(page: Block) -> None:
     model = scripted("Soup, salad and fish.", "A good choice.")
     await ran(page, model)

@@ -16,6 +16,14 @@ from typing import Any
 import pytest
 
 from tests.examples.page import ROOT, scripted, text
+from tests.simulators.openai_chat import (
+    KEY,
+    OpenAIChatSimulator,
+    Scripted,
+    call_chunk,
+    finish,
+    text_chunk,
+)
 from tests.web.sessions_site import store_site
 from voxglove.adapters.models.scripted import Call, say
 from voxglove.core import CallInfo
@@ -160,14 +168,16 @@ def closed_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-async def remote_brain(url: str) -> Ran:
+async def started(name: str, *arguments: str, typed: str = "", **env: str) -> Ran:
+    """An example beside a server of this process."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(EXAMPLES / "remote_brain.py"), url),
-        env=environment(),
+        *(sys.executable, str(EXAMPLES / f"{name}.py"), *arguments),
+        env={**environment(), **env},
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await process.communicate()
+    out, err = await process.communicate(typed.encode())
     process._transport.close()  # type: ignore[attr-defined]  # 3.11 leaves its pipes open
     return Ran(process.returncode or 0, out.decode(), err.decode())
 
@@ -176,7 +186,7 @@ async def remote_brain(url: str) -> Ran:
 async def test_remote_brain_uses_a_servers_model() -> None:
     model = scripted(say(Call("temperature", {"room": "cellar"})), "Twelve degrees.")
     async with store_site(model=lambda: model) as server:
-        done = await remote_brain(f"{server.url}/chat")
+        done = await started("remote_brain", f"{server.url}/chat")
     assert done == Ran(0, "Twelve degrees.  (2 calls, 0 tokens)\n", "")
     assert model.requests[1].messages[2].tool_results[0].result.data == "12 degrees"
     model.verify()
@@ -184,9 +194,30 @@ async def test_remote_brain_uses_a_servers_model() -> None:
 
 @pytest.mark.real_loop
 async def test_remote_brain_says_when_there_is_no_server(closed_port: int) -> None:
-    done = await remote_brain(f"http://127.0.0.1:{closed_port}/chat")
+    done = await started("remote_brain", f"http://127.0.0.1:{closed_port}/chat")
     assert (done.code, done.err) == (1, "")
     assert done.out.startswith("ERR_MODEL_CONNECTION, try again later: ")
+
+
+@pytest.mark.real_loop
+async def test_the_chat_switches_to_a_provider_and_outlives_its_errors() -> None:
+    refund = [call_chunk(0, "c1", "refund", '{"order": "17", "euros": 4}'), finish("tool_calls")]
+    script = (
+        Scripted(choices=refund),
+        Scripted(choices=[text_chunk("Paid."), finish("stop")]),
+        Scripted(status=401, error={"message": "no such key", "type": "invalid_request_error"}),
+    )
+    async with OpenAIChatSimulator(*script).running() as server:
+        done = await started(
+            "chat_in_terminal",
+            *("openai", "gpt-4.1"),
+            typed="4 euros of 17, please.\nMore!\n\n",
+            OPENAI_API_KEY=KEY,
+            OPENAI_BASE_URL=server.base_url,
+        )
+    assert (done.code, done.err) == (0, "")
+    assert "[success: 4.00 euros are on their way.]\nPaid.\n> [ERR_MODEL_AUTH]" in done.out
+    assert "may it" not in done.out, "a small sum needs no permission"
 
 
 def example(name: str) -> Any:
