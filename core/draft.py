@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from .events import ModelResponse, ModelResponseComplete, SubscriberEvent, TextDelta, ToolUse
+from .events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
 from .messages import IdSource, Message, Playback, ToolCall
 from .model import ModelEvent
+from .notify import Emitter
 
 
 class Draft:
@@ -22,14 +23,14 @@ class Draft:
         message_id: str,
         new_id: IdSource,
         taken: Callable[[], set[str]],
-        emit: Callable[[SubscriberEvent], None],
+        emitter: Emitter,
         playback: bool,
     ) -> None:
         self.message_id = message_id
         self._new_id = new_id
         self._taken = taken
         self._used: set[str] | None = None
-        self._emit = emit
+        self._emitter = emitter
         self._playback: Playback | None = "pending" if playback else None
         self._parts: list[str] = []
         self._call_ids: list[str] = []
@@ -47,18 +48,28 @@ class Draft:
         match event:
             case TextDelta():
                 self._parts.append(event.text)
-                self._emit(replace(event, message_id=self.message_id))
+                self._emitter.emit(self._attributed(event))
             case ToolUse():
                 call_id = self._id_at(self._announced, event.id)
                 self._announced += 1
-                self._emit(replace(event, id=call_id, message_id=self.message_id))
+                self._emitter.emit(replace(event, id=call_id, message_id=self.message_id))
             case ModelResponse() | ModelResponseComplete():
                 if not self._parts:
                     self._parts.append(event.text)
                 calls = self._identify(event.tool_calls)
-                self._emit(replace(event, tool_calls=calls, message_id=self.message_id))
+                self._emitter.emit(replace(event, tool_calls=calls, message_id=self.message_id))
             case _:
                 assert_never(event)
+
+    def _attributed(self, delta: TextDelta) -> TextDelta:
+        """Made at once: there is one for every few letters, and each replace() is dear."""
+        return TextDelta(
+            text=delta.text,
+            message_id=self.message_id,
+            phase=delta.phase,
+            agent=self._emitter.agent,
+            run_id=self._emitter.run_id,
+        )
 
     def message(self, answers: Sequence[Message]) -> Message:
         """The finished answer: one message, also of a model that returned several."""

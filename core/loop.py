@@ -55,6 +55,8 @@ class RequestRun:
         if opened.answers:
             return await self._answered(opened.answers, "hook")
         await self._join_tools()
+        if not await self._anything_new():
+            return self._result((), "nothing_new")
         while True:
             self._request.token.raise_if_aborted()
             if self._calls >= self._parts.config.max_turns:
@@ -74,6 +76,15 @@ class RequestRun:
         await parts.runs.join(
             parts.config.join_wait_s, self._request.token, {one for one in asking if one}
         )
+
+    async def _anything_new(self) -> bool:
+        """False for a wake that came too late: a turn before it has answered its event."""
+        parts, wake = self._parts, self._request.wake
+        if wake is None or wake.reason != "event" or wake.note or parts.runs.unseen:
+            return True
+        view = await parts.history.view(parts.runs.running)
+        last = next((one for one in reversed(view) if one.framework_context != "history"), None)
+        return last is not None and last.sender == "user" and not last.is_compaction
 
     async def _ask(self) -> Message:
         """One model call, stored. A cut or failed call leaves its partial text behind."""
@@ -136,8 +147,8 @@ class RequestRun:
         def taken() -> set[str]:
             return {call.id for message in messages for call in message.tool_calls}
 
-        emit, playback = self._request.emitter.emit, self._request.playback
-        return Draft(history.open_draft(), history.new_id, taken, emit, playback)
+        emitter, playback = self._request.emitter, self._request.playback
+        return Draft(history.open_draft(), history.new_id, taken, emitter, playback)
 
     async def _keep_partial(self, draft: Draft) -> None:
         """Store what was said before the end. Bounded: a stuck store must not hold the caller."""
@@ -208,7 +219,9 @@ class RequestRun:
     async def _goes_on(self) -> bool:
         """After a text answer: another round only for what came from outside and asks for it, never
         on a call, where the holder picks the moment."""
-        if self._request.in_call or not self._parts.events.take_wake():
+        if self._request.in_call or self._calls >= self._parts.config.max_turns:
+            return False
+        if not self._parts.events.take_wake():
             return False
         await self._opening.inject("running")
         return True

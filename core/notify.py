@@ -102,7 +102,7 @@ class Notifier:
         self._close_timeout_s = close_timeout_s
         self._feeds: list[_Feed] = []
         self._pumps: dict[int, asyncio.Task[None]] = {}
-        self._group: asyncio.TaskGroup | None = None
+        self._groups: list[asyncio.TaskGroup] = []  # pumps live in the first
 
     def add(self, subscriber: Subscriber) -> None:
         """Add once; a second add of the same object is ignored."""
@@ -130,11 +130,11 @@ class Notifier:
 
     @property
     def pumping(self) -> bool:
-        return self._group is not None
+        return bool(self._groups)
 
     async def during(self, work: Coroutine[object, object, T]) -> T:
         """Run `work` while subscribers are served; without an owner the pumps live in here."""
-        if self._group is not None or not self._feeds:
+        if self._groups or not self._feeds:
             return await work
         async with self.running():
             try:
@@ -145,23 +145,29 @@ class Notifier:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Own the pump tasks; at exit queues are flushed for at most `close_timeout_s`."""
+        """Own the pump tasks; at exit queues are flushed for at most `close_timeout_s`.
+
+        Entered beneath a request that owns them, it takes them over when that ends.
+        """
         async with asyncio.TaskGroup() as group:
-            self._group = group
-            for feed in self._feeds:
-                self._start(feed)
+            self._groups.append(group)
+            if self._groups[0] is group:
+                self._start_all()
             try:
                 yield
                 await self.flush()
             finally:
-                self._group = None
-                pumps, self._pumps = self._pumps, {}
-                for pump in pumps.values():
-                    pump.cancel()
+                owned = self._groups[0] is group
+                self._groups.remove(group)
+                if owned:
+                    pumps, self._pumps = self._pumps, {}
+                    for pump in pumps.values():
+                        pump.cancel()
+                    self._start_all()
 
     async def flush(self) -> None:
         """Wait until every subscriber caught up, or `close_timeout_s` is over (logged)."""
-        if self._group is None:
+        if not self._groups:
             return
         try:
             async with asyncio.timeout(self._close_timeout_s):
@@ -170,9 +176,14 @@ class Notifier:
         except TimeoutError:
             logger.warning("subscriber still busy at close", extra={"left": len(self._feeds)})
 
+    def _start_all(self) -> None:
+        for feed in self._feeds:
+            self._start(feed)
+
     def _start(self, feed: _Feed) -> None:
-        if self._group is not None:
-            self._pumps[id(feed)] = self._group.create_task(feed.pump(), name="subscriber pump")
+        if self._groups:
+            pump = self._groups[0].create_task(feed.pump(), name="subscriber pump")
+            self._pumps[id(feed)] = pump
 
 
 class Emitter:
@@ -191,11 +202,16 @@ class Emitter:
         self._listener = listener
 
     def emit(self, event: SubscriberEvent) -> None:
-        """Never raises and never blocks."""
-        event = replace(event, agent=self._agent, run_id=self._run_id)
+        """Never raises and never blocks. An event that bears this attribution is taken as it is."""
+        if event.agent != self._agent or event.run_id != self._run_id:
+            event = replace(event, agent=self._agent, run_id=self._run_id)
         if self._listener is not None:
             call_isolated(self._listener, event)
         self._notifier.emit(event)
+
+    @property
+    def agent(self) -> str:
+        return self._agent
 
     @property
     def run_id(self) -> str:

@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
@@ -17,8 +18,12 @@ class InvalidInput(Exception):
     """A model's arguments do not fit the tool's schema; str() is the text the model is told."""
 
 
+@lru_cache(maxsize=512)
 def json_schema_of(model: InputModel) -> dict[str, object]:
-    """The JSON schema (2020-12) a model is shown."""
+    """The JSON schema (2020-12) a model is shown. One for each model, so nobody may change it.
+
+    Pydantic takes half a millisecond for it, which each new agent's own tools would cost again.
+    """
     if isinstance(model, TypeAdapter):
         return model.json_schema()
     return model.model_json_schema()
