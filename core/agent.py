@@ -154,10 +154,12 @@ class Agent(Registration):
         message_id  id of the stored user message; also in the request_started event
         limits      bounds of each of its model calls, instead of AgentConfig.limits
 
-        Raises AbortError, ModelError, StoreError, UsageError. An abort while it waits in the turn
-        queue leaves the store untouched and emits nothing; later the user message and partial text
-        are kept. AbortError.user_stored tells which; after a ModelError the message is stored. A
-        cancelled caller sees request_started if its turn came (the message then may be stored).
+        Raises AbortError, ModelError, StoreError; in text also what a preparer or a hook raises;
+        UsageError, also inside a turn of this agent (in a hook, a preparer, a tool that the turn
+        waits for): it would wait for itself. An abort while it waits in the turn queue leaves the
+        store untouched and emits nothing; later the user message and partial text are kept.
+        AbortError.user_stored tells which; after a ModelError the message is stored. A cancelled
+        caller sees request_started if its turn came (the message then may be stored).
         """
         return await self._turns.process(
             request,

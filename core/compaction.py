@@ -74,7 +74,7 @@ class Compactor:
             status = "ok"
         except AbortError:
             status = "aborted"
-        except (ModelError, TimeoutError) as error:
+        except Exception as error:  # whatever it is, the turn it came with goes on
             logger.warning("compaction failed", exc_info=error)
         finally:
             emitter.emit(

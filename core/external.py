@@ -4,6 +4,7 @@ All inferred from the seeds, hence in one module. Texts are untrusted: they are 
 as information from outside. Owned by the agent; it starts no request, the agent does.
 """
 
+import asyncio
 import inspect
 import logging
 from collections import OrderedDict
@@ -47,7 +48,7 @@ class AgentEvent:
 class EventReceipt:
     """What became of an event when it was accepted, not when it was handled.
 
-    queued    the running request shows it at its next step
+    queued    the running request shows it at its next step; without one, as `woke` or `deferred`
     woke      a request for it was started, or the holder of the call was told
     deferred  it waits for the next user turn
     """
@@ -138,6 +139,7 @@ class ExternalEvents:
         self.queue: EventQueue = config.queue or MemoryEventQueue()
         self._asking: set[str] = set()
         self._wakes = 0
+        self._accepting = asyncio.Lock()
 
     @property
     def wants_wake(self) -> bool:
@@ -155,10 +157,13 @@ class ExternalEvents:
         """Decide and, unless dropped or known, queue."""
         size = await self.queue.size()
         decision = await self._decide(event, PolicyContext(busy, in_call, size), when_idle)
-        if decision == "drop" or size >= self._config.max_pending:
+        if decision == "drop":
             return "drop"
-        if not await self.queue.put(event):
-            return "duplicate"
+        async with self._accepting:  # others may have come while the policy thought
+            if await self.queue.size() >= self._config.max_pending:
+                return "drop"
+            if not await self.queue.put(event):
+                return "duplicate"
         if decision == "wake":
             self._asking.add(event.id)
         return decision

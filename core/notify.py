@@ -182,8 +182,8 @@ class Notifier:
 
     def _start(self, feed: _Feed) -> None:
         if self._groups:
-            pump = self._groups[0].create_task(feed.pump(), name="subscriber pump")
-            self._pumps[id(feed)] = pump
+            group = self._groups[0]
+            self._pumps[id(feed)] = group.create_task(feed.pump(), name="subscriber pump")
 
 
 class Emitter:

@@ -14,7 +14,7 @@ from .notify import Emitter
 from .usage import Usage
 
 WakeReason = Literal["event", "tool_settled", "brain"]
-StopKind = Literal["text", "max_turns", "hook"]
+StopKind = Literal["text", "max_turns", "hook", "nothing_new"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,12 @@ class Request:
 class RequestResult:
     """The end of one request.
 
-    messages     the final model answer (one message), or what a hook answered
+    messages     the final model answer (one message), or what a hook answered; none if nothing was
+                 new
     usage        the sum over the request's model calls
     model_calls  how many there were
-    stop         `max_turns` if the canned message ended it, `hook` if a hook answered
+    stop         `max_turns` if the canned message ended it, `hook` if a hook answered,
+                 `nothing_new` if a turn before this wake has answered its event already
     """
 
     request_id: str

@@ -9,6 +9,7 @@ batch, each of its calls has exactly one terminal result in the store (DESIGN 5.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .cancel import AbortScope, CancelToken
@@ -46,6 +47,8 @@ class ToolRuns:
         self._batches: dict[str, Batch] = {}
         self._running: dict[str, ToolCall] = {}
         self._taken_up: set[str] = set()
+        self._tasks: dict[asyncio.Task[object], Batch] = {}
+        self._awaited: set[str] = set()
         self._unseen: dict[str, tuple[str, ResultStatus]] = {}
         self.group: asyncio.TaskGroup | None = None
         self.quiet = True
@@ -62,6 +65,20 @@ class ToolRuns:
         """
         self._batches[batch.results_id] = batch
         self._running.update({call.id: call for call in batch.calls})
+        self._awaited.add(batch.results_id)
+        try:
+            await self._run(batch, token)
+        finally:
+            self._awaited.discard(batch.results_id)
+
+    @property
+    def awaits_this_task(self) -> bool:
+        """Whether the present task runs a tool that a request waits for."""
+        task = asyncio.current_task()
+        batch = None if task is None else self._tasks.get(task)
+        return batch is not None and batch.results_id in self._awaited
+
+    async def _run(self, batch: Batch, token: CancelToken) -> None:
         if self.group is None:
             await self._work(batch)
             token.raise_if_aborted()
@@ -154,7 +171,21 @@ class ToolRuns:
     async def _one(self, batch: Batch, call: ToolCall) -> None:
         self._taken_up.add(call.id)
         batch.emit(ToolStarted(call_id=call.id, tool_name=call.tool_name, input=call.input_args))
-        await self._record(batch, await self._executor.run(call, batch.scope))
+        with self._noted(batch):
+            result = await self._executor.run(call, batch.scope)
+        await self._record(batch, result)
+
+    @contextmanager
+    def _noted(self, batch: Batch) -> Iterator[None]:
+        task = asyncio.current_task()
+        if task is None or task in self._tasks:
+            yield
+            return
+        self._tasks[task] = batch
+        try:
+            yield
+        finally:
+            del self._tasks[task]
 
     async def _record(self, batch: Batch, result: ToolResult) -> None:
         result = await self._history.add_result(batch.results_id, result)

@@ -17,6 +17,10 @@ from .requests import Wake
 logger = logging.getLogger(__name__)
 
 WakeListener = Callable[[Wake], None]
+WAITS_FOR_ITSELF = (
+    "this would wait for itself: it was called inside a turn of the same agent (a hook, a preparer,"
+    " a tool); start it in a task of its own, or use emit_event"
+)
 
 
 class Hold:
@@ -55,6 +59,8 @@ class TurnQueue:
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._hold: Hold | None = None
+        self._holder: asyncio.Task[object] | None = None
+        self._serving: set[asyncio.Task[object]] = set()
         self._waiting = 0
 
     @property
@@ -68,29 +74,47 @@ class TurnQueue:
 
     @asynccontextmanager
     async def hold(self, owner: str, token: CancelToken | None = None) -> AsyncIterator[Hold]:
-        """Wait for the queue and keep it; raises AbortError when `token` fires while waiting."""
+        """Wait for the queue and keep it; raises AbortError when `token` fires while waiting, and
+        UsageError inside a turn or a hold of the same task."""
+        task = self._waiting_task(None)
         await self._acquire(self._lock, token)
-        hold = self._hold = Hold(owner)
+        hold, self._holder = Hold(owner), task
+        self._hold = hold
         try:
             yield hold
         finally:
             hold.released = True
-            self._hold = None
+            self._hold = self._holder = None
             self._lock.release()
 
     @asynccontextmanager
     async def turn(
         self, hold: Hold | None = None, token: CancelToken | None = None
     ) -> AsyncIterator[None]:
-        """One request's turn; raises AbortError when `token` fires while it waits."""
+        """One request's turn; raises AbortError when `token` fires while it waits, and UsageError
+        when it would wait for the task that asks."""
         if hold is not None and (hold.released or hold is not self._hold):
             raise UsageError("hold: this hold is released or belongs to another agent's turn queue")
+        task = self._waiting_task(hold)
         lock = self._lock if hold is None else hold.lock
         await self._acquire(lock, token)
+        if task is not None:
+            self._serving.add(task)
         try:
             yield
         finally:
+            if task is not None:
+                self._serving.discard(task)
             lock.release()
+
+    def _waiting_task(self, hold: Hold | None) -> asyncio.Task[object] | None:
+        """The task that is about to wait, unless its wait could never end."""
+        task = asyncio.current_task()
+        if task in self._serving:
+            raise UsageError(WAITS_FOR_ITSELF)
+        if task is not None and hold is None and task is self._holder:
+            raise UsageError("hold: this task holds the turn queue; pass hold= to run inside it")
+        return task
 
     async def _acquire(self, lock: asyncio.Lock, token: CancelToken | None) -> None:
         self._waiting += 1

@@ -5,12 +5,13 @@ that was asked for. Owned by the agent; what happens inside a request is loop.Re
 """
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from .agent_parts import Parts
 from .cancel import CancelToken
 from .commit import CommitGate, Committed
-from .errors import AbortError
+from .errors import AbortError, UsageError
 from .events import RequestEnded, RequestStarted, RequestStatus
 from .lifetime import Lifetime
 from .loop import RequestRun
@@ -19,7 +20,7 @@ from .mind import Mind
 from .model import ModelLimits
 from .notify import Emitter, Listener, Notifier, Subscriber
 from .requests import Request, RequestResult, UserInput, read_input
-from .turn_queue import Hold, TurnQueue
+from .turn_queue import WAITS_FOR_ITSELF, Hold, TurnQueue
 from .upkeep import Upkeep
 from .wakes import Wakes
 
@@ -76,7 +77,7 @@ class Turns:
         )
         with self._parts.history.announced(user):
             self._lifetime.compaction.abort("a request came")
-            async with self._queue.turn(hold, own):
+            async with self._turn(hold, own):
                 own.raise_if_aborted()
                 return await self._notifier.during(self._serve(accepted, hold))
 
@@ -95,15 +96,23 @@ class Turns:
             sender="agent", id=identity, text=text, playback="pending" if playback else None
         )
         with self._parts.history.announced(answer):
-            async with self._queue.turn(hold, token):
+            async with self._turn(hold, token):
                 await self._parts.history.append(answer)
         return identity
 
     async def compact(self, token: CancelToken | None, hold: Hold | None) -> bool:
         """See Agent.compact."""
         own = token.child() if token is not None else CancelToken()
-        async with self._queue.turn(hold, own):
+        async with self._turn(hold, own):
             return await self._notifier.during(self._upkeep.compact(own))
+
+    def _turn(
+        self, hold: Hold | None, token: CancelToken | None
+    ) -> AbstractAsyncContextManager[None]:
+        """A turn, unless the asker is what the present one waits for. Raises UsageError."""
+        if self._parts.runs.awaits_this_task:
+            raise UsageError(WAITS_FOR_ITSELF)
+        return self._queue.turn(hold, token)
 
     async def _serve(self, request: Request, hold: Hold | None) -> RequestResult:
         """Run one request and report its beginning and end, whatever happens."""

@@ -10,7 +10,7 @@ import logging
 from .agent_parts import Parts
 from .amend import Amendments
 from .cancel import CancelToken
-from .errors import AbortError, CoreError
+from .errors import AbortError
 from .lifetime import Lifetime
 from .mind import Mind
 from .notify import Emitter
@@ -67,7 +67,7 @@ class Upkeep:
                     await self.compact(token)
         except AbortError:
             logger.info("compaction gave way")
-        except CoreError:
+        except Exception:  # the group is the agent's: upkeep may not end what else lives in it
             logger.exception("compaction failed")
 
     async def _unsettled(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from .cancel import CancelToken
-from .errors import AbortError, CoreError
+from .errors import AbortError
 from .events import EventReceived
 from .external import AgentEvent, EventReceipt, ExternalEvents, WhenIdle
 from .lifetime import Lifetime
@@ -94,5 +94,5 @@ class Wakes:
             await self._start(Wake("event"), token)
         except AbortError:
             logger.info("wake aborted")
-        except CoreError:
+        except Exception:  # the group is the agent's: no wake may end what else lives in it
             logger.exception("wake failed")
