@@ -56,10 +56,14 @@ def blocks() -> list[Block]:
     return found
 
 
+def section(heading: str) -> str:
+    """What stands under a heading, up to the next one, without its blocks."""
+    return FENCE.sub("", text()).split(f"# {heading}\n", 1)[1].split("\n#", 1)[0]
+
+
 def rows(heading: str) -> Iterator[list[str]]:
     """The cells of a section's tables, heads and rulers left out."""
-    section = text().split(f"# {heading}\n", 1)[1].split("\n#", 1)[0]
-    lines = FENCE.sub("", section).splitlines()
+    lines = section(heading).splitlines()
     for at, line in enumerate(lines):
         if not line.startswith("|") or set(line) <= set("|-: "):
             continue

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from typing import get_args
 
 import pytest
 
 import voxglove.core as core
-from tests.examples.page import FENCE, ROOT, code, headings, rows, text
+from tests.examples.page import FENCE, ROOT, code, headings, rows, section, text
 from voxglove.adapters.models.create import get_available_providers
+from voxglove.core.context import Delivery
+from voxglove.core.display import DisplayStrategy
 from voxglove.core.events import Attributed, SubscriberEvent
+from voxglove.core.external import ReceiptStatus
+from voxglove.core.mesh import DeliveryMode
+from voxglove.core.permissions import PermissionPolicy
+from voxglove.core.requests import StopKind
 
 EVENTS = SubscriberEvent.__args__
+UNSAID = {"injected"}
+"""Words that no code of ours says: EventReceipt has the status, nothing gives it."""
 PLUMBING: dict[str, str] = {}
 """Exported names that no page explains, and why nobody needs them explained."""
 
@@ -41,6 +50,22 @@ def test_every_provider_is_named_with_its_model_and_key() -> None:
         assert code(model) == ([provider.default_model] if provider.default_model else [])
         assert code(key)[:1] == ([provider.key_variable] if provider.key_variable else [])
     assert list(told) == ["RemoteModel(url)"]
+
+
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [
+        ("The shortest agent", StopKind),
+        ("Permissions", PermissionPolicy.__args__[0]),
+        ("Display", DisplayStrategy),
+        ("What the model is told", Delivery),
+        ("Events and wakes", ReceiptStatus),
+        ("Goals, forms, mesh", DeliveryMode),
+    ],
+)
+def test_a_section_names_every_word_of_its_vocabulary(heading: str, words: object) -> None:
+    told = set(re.findall(r"[\w-]+", " ".join(code(section(heading)))))
+    assert set(get_args(words)) - UNSAID <= told
 
 
 def test_every_public_name_of_the_core_is_explained() -> None:
