@@ -50,6 +50,8 @@ class McpServer:
         self.requests: list[tuple[str, Mapping[str, str]]] = []
         """(JSON-RPC method or HTTP verb, headers) of all that came."""
         self.tools: list[mcp_types.Tool] = []
+        self.options: Callable[[str], dict[str, Any]] = lambda origin: {}
+        """More arguments of the SDK's app, by the address that it is served at."""
         self.cancelled: list[str] = []
         """Tools whose run was cancelled."""
         self._page_size = page_size
@@ -116,7 +118,8 @@ class McpServer:
         listener.bind(("127.0.0.1", self._port))
         self._port = listener.getsockname()[1]
         served = self._mcp()
-        door = _Door(served.streamable_http_app(), self)
+        options = self.options(f"http://127.0.0.1:{self._port}")
+        door = _Door(served.streamable_http_app(**options), self)
         self._server = server = _Uvicorn(
             uvicorn.Config(door, log_config=None, lifespan="off", ws="none")
         )
