@@ -9,7 +9,15 @@ from .context import ContextProvider, Delivery, PrepareReason, TurnPreparation, 
 from .directives.hooks import Controls, Hook, HookContext, HookOutcome
 from .directives.skills import Skill, SkillContent, SkillContext, SkillFunction
 from .directives.sub_agents import RunnableAgent, SubAgent, SubAgentContext, SubAgentFactory
-from .display import DisplayChange, DisplayStack, DisplayStrategy, Slot, ToolDisplay, visible_slots
+from .display import (
+    DisplayChange,
+    DisplayListener,
+    DisplayStack,
+    DisplayStrategy,
+    Slot,
+    ToolDisplay,
+    visible_slots,
+)
 from .errors import (
     AbortError,
     CoreError,
@@ -34,6 +42,7 @@ from .events import (
     MessageStored,
     ModelResponse,
     ModelResponseComplete,
+    Phase,
     RequestEnded,
     RequestStarted,
     RuntimeContext,
@@ -57,6 +66,10 @@ from .external import (
     EventQueue,
     EventReceipt,
     MemoryEventQueue,
+    PolicyContext,
+    PolicyDecision,
+    ReceiptStatus,
+    WhenIdle,
 )
 from .factory import AgentFactory, CallInfo
 from .messages import (
@@ -77,8 +90,8 @@ from .messages import (
     with_text,
 )
 from .model import Model, ModelEvent, ModelLimits, ModelRequest, ModelResult, Notify, ToolSpec
-from .notify import Listener, Subscriber, SubscriberStatistics
-from .permissions import PermissionPolicy, PermissionRequest
+from .notify import Hearing, Listener, Subscriber, SubscriberStatistics
+from .permissions import PermissionPolicy, PermissionRequest, PolicyFunction
 from .records import (
     InboxItem,
     InboxPatch,
@@ -92,7 +105,7 @@ from .records import (
     utc_now,
 )
 from .renderers import InvalidAnswer, Renderers, finished_card
-from .requests import RequestResult, UserInput, Wake
+from .requests import RequestResult, StopKind, UserInput, Wake, WakeReason
 from .store import (
     ConsumptionStore,
     EventQueueStore,
@@ -135,6 +148,7 @@ __all__ = [
     "CoreError",
     "Delivery",
     "DisplayChange",
+    "DisplayListener",
     "DisplayStack",
     "DisplayStrategy",
     "DuplicateToolError",
@@ -146,6 +160,7 @@ __all__ = [
     "EventReceipt",
     "EventReceived",
     "Glove",
+    "Hearing",
     "Hold",
     "Hook",
     "HookContext",
@@ -177,7 +192,12 @@ __all__ = [
     "PermissionPolicy",
     "PermissionRequest",
     "PermissionStore",
+    "Phase",
+    "PolicyContext",
+    "PolicyDecision",
+    "PolicyFunction",
     "PrepareReason",
+    "ReceiptStatus",
     "Renderers",
     "RequestEnded",
     "RequestResult",
@@ -193,6 +213,7 @@ __all__ = [
     "SlotRejected",
     "SqliteConfig",
     "SqliteStore",
+    "StopKind",
     "Store",
     "StoreError",
     "SubAgent",
@@ -237,6 +258,8 @@ __all__ = [
     "UserEntry",
     "UserInput",
     "Wake",
+    "WakeReason",
+    "WhenIdle",
     "apply_patch",
     "data_text",
     "decode_message",

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+from .errors import UsageError
 from .events import SubscriberEvent, TextDelta
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class Subscriber(Protocol):
 
 
 Listener = Callable[[SubscriberEvent], None]
+Hearing = Callable[[SubscriberEvent], Awaitable[None] | None]
 
 
 @dataclass(slots=True)
@@ -44,8 +46,9 @@ class SubscriberStatistics:
 class _Feed:
     """One subscriber's queue. Drops the oldest text_delta first, then the oldest event."""
 
-    def __init__(self, subscriber: Subscriber, limit: int) -> None:
+    def __init__(self, subscriber: Subscriber | Hearing, limit: int) -> None:
         self.subscriber = subscriber
+        self._hear: Hearing = subscriber.record if hasattr(subscriber, "record") else subscriber
         self.statistics = SubscriberStatistics()
         self._limit = limit
         self._events: deque[SubscriberEvent] = deque()
@@ -77,7 +80,7 @@ class _Feed:
 
     async def _deliver(self, event: SubscriberEvent) -> None:
         try:
-            outcome = self.subscriber.record(event)
+            outcome = self._hear(event)
             if inspect.isawaitable(outcome):
                 await outcome
             self.statistics.delivered += 1
@@ -104,15 +107,18 @@ class Notifier:
         self._pumps: dict[int, asyncio.Task[None]] = {}
         self._groups: list[asyncio.TaskGroup] = []  # pumps live in the first
 
-    def add(self, subscriber: Subscriber) -> None:
-        """Add once; a second add of the same object is ignored."""
+    def add(self, subscriber: Subscriber | Hearing) -> None:
+        """Add once; a second add of the same object is ignored. Raises UsageError for what can hear
+        nothing: neither a function nor an object with `record`."""
+        if not callable(getattr(subscriber, "record", subscriber)):
+            raise UsageError("subscriber: give a function of one event, or an object with record()")
         if any(feed.subscriber is subscriber for feed in self._feeds):
             return
         feed = _Feed(subscriber, self._queue_size)
         self._feeds.append(feed)
         self._start(feed)
 
-    def remove(self, subscriber: Subscriber) -> None:
+    def remove(self, subscriber: Subscriber | Hearing) -> None:
         """Stop delivering; events still queued for it are lost."""
         for feed in [feed for feed in self._feeds if feed.subscriber is subscriber]:
             self._feeds.remove(feed)
@@ -125,7 +131,7 @@ class Notifier:
         for feed in self._feeds:
             feed.put(event)
 
-    def statistics(self) -> list[tuple[Subscriber, SubscriberStatistics]]:
+    def statistics(self) -> list[tuple[Subscriber | Hearing, SubscriberStatistics]]:
         return [(feed.subscriber, feed.statistics) for feed in self._feeds]
 
     @property

@@ -22,13 +22,13 @@ from .tool import Tool
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequest:
-    """What a policy function is asked about."""
+    """What a policy function, plain or async, is asked about. Its answer is not remembered."""
 
     tool: str
     input: object
 
 
-PolicyFunction = Callable[[PermissionRequest], Awaitable[bool]]
+PolicyFunction = Callable[[PermissionRequest], bool | Awaitable[bool]]
 PermissionPolicy = Literal["display", "deny", "allow"] | PolicyFunction
 
 
@@ -70,7 +70,8 @@ class Permissions:
             return Decision(False, "nobody can be asked on this line")
         if self._policy == "display":
             return await self._ask(tool, value, key, call_id, token)
-        if await self._policy(PermissionRequest(tool.name, value)):
+        answer = self._policy(PermissionRequest(tool.name, value))
+        if await answer if inspect.isawaitable(answer) else answer:
             return ALLOWED
         return Decision(False, "the permission policy refused it")
 

@@ -13,8 +13,9 @@ from .context import ContextProvider, Delivery, TurnPreparer
 from .directives.hooks import Hook
 from .directives.skills import Skill, SkillFunction
 from .directives.sub_agents import SubAgent, SubAgentFactory
-from .notify import Notifier, Subscriber, SubscriberStatistics
-from .tool import Tool
+from .notify import Hearing, Notifier, Subscriber, SubscriberStatistics
+from .tool import Tool, ToolFunction
+from .tool import tool as as_tool
 
 
 class Registration:
@@ -29,9 +30,11 @@ class Registration:
         """In order of registration; readable without running the loop (row 11)."""
         return self._registered.toolset.tools
 
-    def fold(self, tool: Tool) -> Self:
-        """Add a tool; the next model call offers it. Raises DuplicateToolError."""
-        self._registered.toolset.add(tool)
+    def fold(self, tool: Tool | ToolFunction) -> Self:
+        """Add a tool; the next model call offers it. A typed function with a docstring is made one
+        as by @tool. Raises DuplicateToolError, UsageError.
+        """
+        self._registered.toolset.add(tool if isinstance(tool, Tool) else as_tool(tool))
         return self
 
     def replace_tools(self, previous: Sequence[str], following: Sequence[Tool]) -> Self:
@@ -111,16 +114,20 @@ class Registration:
         """
         return self._registered.preparers.add(preparer)
 
-    def add_subscriber(self, subscriber: Subscriber) -> Self:
-        """Let `subscriber` hear every event, in order; adding it twice counts once."""
+    def add_subscriber(self, subscriber: Subscriber | Hearing) -> Self:
+        """Let `subscriber` hear every event, in order; adding it twice counts once.
+
+        An object with `record(event)` or a function of one event, plain or async. It hears events
+        from a queue of its own, so it may be slow and may lag behind; `Agent.flush` waits for it.
+        """
         self._notifier.add(subscriber)
         return self
 
-    def remove_subscriber(self, subscriber: Subscriber) -> Self:
+    def remove_subscriber(self, subscriber: Subscriber | Hearing) -> Self:
         """Events still queued for it are lost."""
         self._notifier.remove(subscriber)
         return self
 
-    def subscriber_statistics(self) -> list[tuple[Subscriber, SubscriberStatistics]]:
+    def subscriber_statistics(self) -> list[tuple[Subscriber | Hearing, SubscriberStatistics]]:
         """What each subscriber got, failed at, lost, and has still to hear."""
         return self._notifier.statistics()

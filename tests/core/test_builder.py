@@ -25,6 +25,7 @@ from voxglove.core import (
     Glove,
     MemoryStore,
     NotBuiltError,
+    SubscriberEvent,
     Tool,
     ToolContext,
     ToolResultData,
@@ -291,3 +292,31 @@ async def test_type_adapters_describe_input_too() -> None:
     await agent.process_request("go")
     assert got == [{"a": 1}]
     assert model.requests[0].tools[0].parameters == adapter.json_schema()
+
+
+async def test_a_typed_function_is_folded_as_a_tool() -> None:
+    def double(number: int) -> int:
+        """Twice a number."""
+        return 2 * number
+
+    model = ScriptedModel(call(("double", {"number": 4})), "eight")
+    agent = make_agent(model).fold(double)
+    await agent.process_request("go")
+    (result,) = (await results(agent)).values()
+    assert result.result.data == 8
+    with pytest.raises(UsageError, match="docstring"):
+        agent.fold(lambda number: number)
+
+
+async def test_a_function_may_subscribe_and_what_cannot_hear_is_refused() -> None:
+    heard: list[str] = []
+
+    async def hear(event: SubscriberEvent) -> None:
+        heard.append(event.wire)
+
+    agent = make_agent(ScriptedModel("one", "two")).add_subscriber(hear)
+    await agent.process_request("go")
+    assert heard[0] == "request_started" and heard[-1] == "request_ended"
+    agent.remove_subscriber(hear)
+    with pytest.raises(UsageError, match="record"):
+        agent.add_subscriber(5)  # type: ignore[arg-type]

@@ -323,3 +323,14 @@ def test_who_only_watches_the_display_is_no_audience() -> None:
     stay()
     assert not display.has_audience
     leave()
+
+
+async def test_core_row_039_a_policy_may_be_a_plain_function() -> None:
+    def policy(request: PermissionRequest) -> bool:
+        return request.input == {"safe": True}
+
+    model = ScriptedModel(call(("act", {"safe": True}), ("act", {})), "done")
+    tool = make_tool(lambda value: "ok", requires_permission=True)
+    agent = make_agent(model, tool, permissions=policy)
+    await agent.process_request("go")
+    assert [one.result.status for one in (await results(agent)).values()] == ["success", "error"]
