@@ -317,7 +317,8 @@ class Agent(Registration):
         await self._lifetime.close()
 
     async def compact(self, token: CancelToken | None = None, hold: Hold | None = None) -> bool:
-        """Summarise history now, in the turn queue. False if it failed or was aborted."""
+        """Summarise history now, in the turn queue. False if it failed, was aborted, or a tool is
+        outstanding: the model would never see its result."""
         return await self._turns.compact(token, hold)
 
     async def _wake(self, wake: Wake, token: CancelToken) -> RequestResult:

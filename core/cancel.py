@@ -9,11 +9,13 @@ it was not asked to watch.
 
 import asyncio
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
+from typing import TypeVar
 
-from .errors import AbortError
+from .errors import AbortError, CancelledElsewhere
 
+T = TypeVar("T")
 Unsubscribe = Callable[[], None]
 
 
@@ -151,3 +153,15 @@ class AbortScope:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             return
+
+
+async def contained(work: Awaitable[T]) -> T:
+    """Await foreign code. Its failure is its own: a CancelledError that nobody asked of this task,
+    as of a client whose connection was closed, becomes CancelledElsewhere."""
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise CancelledElsewhere("it awaited what was cancelled elsewhere") from error

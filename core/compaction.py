@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from .cancel import AbortScope, CancelToken
+from .cancel import AbortScope, CancelToken, contained
 from .config import CompactionConfig
 from .errors import AbortError, ModelError
 from .events import CompactionEnd, CompactionStart, RequestStatus, TextDelta, TokenConsumption
@@ -104,7 +104,7 @@ class Compactor:
         asked = Message(sender="user", text=config.instructions, is_compaction_request=True)
         messages = (*await self._history.view(()), asked)
         request = ModelRequest(messages=messages, system_prompt=prompt)
-        result = await model.prompt(request, notify, token)
+        result = await contained(model.prompt(request, notify, token))
         text = "\n".join(message.text for message in result.messages if message.text)
         if not text.strip():
             raise ModelError("the model returned an empty summary", code="ERR_COMPACTION")

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .cancel import AbortScope, CancelToken, Unsubscribe
+from .cancel import AbortScope, CancelToken, Unsubscribe, contained
 from .errors import UsageError
 from .events import AgentProblem, ProblemStage, SubscriberEvent
 from .history import History
@@ -91,6 +91,7 @@ class ContextProviders:
         self._default_timeout_s = default_timeout_s
         self._providers: dict[str, _Provider] = {}
         self._made = 0
+        self._telling = asyncio.Lock()
 
     def add(
         self,
@@ -127,12 +128,12 @@ class ContextProviders:
         """
         said: list[ContextValue] = []
         for one in list(self._providers.values()):
-            if one.delivery not in deliveries:
+            if one.delivery not in deliveries or self._providers.get(one.id) is not one:
                 continue
             try:
                 async with AbortScope(token), asyncio.timeout(one.timeout_s):
                     answer = one.ask(token)
-                    text = await answer if inspect.isawaitable(answer) else answer
+                    text = await contained(answer) if inspect.isawaitable(answer) else answer
                 if text is not None and text.strip():
                     said.append(ContextValue(one.id, text))
             except Exception as error:
@@ -141,10 +142,18 @@ class ContextProviders:
         return said
 
     def in_order(self, *groups: Sequence[ContextValue]) -> list[ContextValue]:
-        """Values that were asked at different times, in the order of their providers."""
+        """Values that were asked at different times, in the order of their providers; without those
+        of providers that were taken away meanwhile."""
         by_id = {value.id: value for group in groups for value in group}
-        known = [by_id.pop(one) for one in list(self._providers) if one in by_id]
-        return known + list(by_id.values())
+        return [by_id[one] for one in self._providers if one in by_id]
+
+    async def tell(self, values: Sequence[ContextValue], history: History) -> None:
+        """Store what the model's view does not hold yet. One at a time: a session asks beside the
+        requests."""
+        async with self._telling:
+            known = self.in_order(values)
+            if known:
+                await history.append(*_news(known, await history.store.get_messages()))
 
     def _remove(self, entry: _Provider) -> None:
         if self._providers.get(entry.id) is entry:
@@ -159,6 +168,7 @@ class RequestContext:
         self._token = token
         self._report = report
         self._frozen: list[ContextValue] = []
+        self._told: list[ContextValue] = []
 
     async def open(self, history: History) -> None:
         """Freeze `request` values; store `history` values that changed since they were last told.
@@ -170,8 +180,13 @@ class RequestContext:
         if self._providers.delivers("request"):
             self._frozen = await ask(("request",), self._token, self._report)
         if self._providers.delivers("history"):
-            now = await ask(("history",), self._token, self._report)
-            await history.append(*_news(now, await history.store.get_messages()))
+            self._told = await ask(("history",), self._token, self._report)
+            await self._providers.tell(self._told, history)
+
+    async def tell_again(self, history: History) -> None:
+        """After a compaction in the middle of the request: `history` values it took away."""
+        if self._told:
+            await self._providers.tell(self._told, history)
 
     async def messages(self) -> list[Message] | None:
         """For the tail of the next model call; None when no provider is registered for it."""
@@ -212,13 +227,15 @@ class TurnPreparers:
 
         Raises AbortError when the turn's token fires.
         """
-        for preparer in list(self._preparers.values()):
+        for key, preparer in list(self._preparers.items()):
+            if key not in self._preparers:
+                continue
             try:
                 async with asyncio.timeout(PREPARE_S if on_call else None):
                     async with AbortScope(preparation.token):
                         outcome = preparer(preparation)
                         if inspect.isawaitable(outcome):
-                            await outcome
+                            await contained(outcome)
             except Exception as error:
                 preparation.token.raise_if_aborted()
                 name = getattr(preparer, "__qualname__", type(preparer).__name__)

@@ -8,6 +8,7 @@
     |  `- UnknownRecordError  no inbox item or task has this id
     |- ModelError            remote failure of a text model, mapped by its adapter
     |- StoreError            a store could not read or write
+    |- CancelledElsewhere    foreign code awaited what somebody else had cancelled
     `- SlotRejected          the user (or the line) refused a display slot
     AbortError               somebody asked to stop; not a failure, and never CancelledError
 
@@ -61,6 +62,10 @@ class ModelError(CoreError):
 
 class StoreError(CoreError):
     """A store could not read or write; the original error is the cause."""
+
+
+class CancelledElsewhere(CoreError):
+    """A provider, hook or adapter ended in a CancelledError that nobody had asked of its task."""
 
 
 class SlotRejected(CoreError):

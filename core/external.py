@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from .cancel import contained
 from .errors import UsageError
 from .events import EventDecision
 from .messages import Message
@@ -199,7 +200,7 @@ class ExternalEvents:
         if self._config.policy is not None:
             try:
                 answer = self._config.policy(event, context)
-                decision = await answer if inspect.isawaitable(answer) else answer
+                decision = await contained(answer) if inspect.isawaitable(answer) else answer
             except Exception:
                 logger.exception("event policy failed", extra={"source": event.source})
                 return "defer"

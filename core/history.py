@@ -73,22 +73,56 @@ class History:
         finally:
             self.drop_draft(message.id)
 
+    def corrected(self, message: Message) -> Message:
+        """An announced message as it was amended so far; later amendments apply to what is stored
+        in its place."""
+        patch = self._drafts.get(message.id)
+        if not patch:
+            return message
+        amended = self._announced[message.id] = apply_patch(message, patch)
+        self._drafts[message.id] = {}
+        return amended
+
     def drop_draft(self, message_id: str) -> None:
         """It came to nothing or is stored; amendments held for it are forgotten."""
         self._drafts.pop(message_id, None)
         self._announced.pop(message_id, None)
 
     async def append(self, *messages: Message) -> None:
-        """Append all or nothing, giving ids where they are missing and applying held patches."""
-        ready = [self._prepare(message) for message in messages]
-        await self.store.append_messages(ready)
-        for message in ready:
-            late = self._drafts.get(message.id)
-            self.drop_draft(message.id)
-            if late:
-                # Amended while the store was writing: the draft's patch is applied once more.
-                message = await self._amend_stored(message, late)
-            self._emit(MessageStored(message=message))
+        """Append all or nothing, giving ids where they are missing and applying held patches.
+
+        What the store has written is reported, also if the caller is cancelled meanwhile.
+        """
+        untold = [self._prepare(message) for message in messages]
+        if not untold:
+            return
+        try:
+            await self.store.append_messages(untold)
+            while untold:
+                message = untold[0]
+                late = self._drafts.get(message.id)
+                self.drop_draft(message.id)
+                if late:
+                    # Amended while the store was writing: the draft's patch is applied once more.
+                    message = await self._amend_stored(message, late)
+                del untold[0]
+                self._emit(MessageStored(message=message))
+        except UsageError:
+            raise
+        except BaseException:
+            await self._tell_what_is_stored({message.id for message in untold})
+            raise
+
+    async def _tell_what_is_stored(self, ids: Collection[str]) -> None:
+        try:
+            async with asyncio.timeout(CLEAN_UP_S):
+                stored = await self.store.get_messages()
+        except Exception:
+            logger.warning("cannot tell what is stored", extra={"count": len(ids)})
+            return
+        for message in stored:
+            if message.id in ids:
+                self._emit(MessageStored(message=message))
 
     async def append_marking(self, message: Message, mark: Callable[[], Awaitable[None]]) -> None:
         """Append a message and then mark what it shows as shown, also if the caller is cancelled
@@ -129,7 +163,6 @@ class History:
             with suppress(UnknownMessageError):
                 async with asyncio.timeout(CLEAN_UP_S):
                     await self.rewrite_results(results.id)
-                    self._emit(MessageStored(message=asked))
             raise
 
     async def add_result(self, results_id: str, result: ToolResult) -> ToolResult:

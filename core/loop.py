@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .agent_parts import Parts
-from .cancel import AbortScope
+from .cancel import AbortScope, contained
 from .draft import Draft
-from .errors import ModelError
+from .errors import CancelledElsewhere, ModelError
 from .events import ModelResponse, RuntimeContext, TokenConsumption, ToolUseResult
 from .executor import CallScope
 from .messages import Message, aborted_result
@@ -95,18 +95,20 @@ class RequestRun:
         draft = self._draft(messages)
         try:
             async with AbortScope(request.token):
-                result = await model.prompt(
-                    ModelRequest(
-                        messages=tuple(messages),
-                        tools=tuple(tool.spec for tool in tools),
-                        system_prompt=prompt,
-                        limits=request.limits,
-                    ),
-                    draft.notify,
-                    request.token,
+                asked = ModelRequest(
+                    messages=tuple(messages),
+                    tools=tuple(tool.spec for tool in tools),
+                    system_prompt=prompt,
+                    limits=request.limits,
                 )
+                result = await contained(model.prompt(asked, draft.notify, request.token))
             if not result.messages:
                 raise ModelError(f"{model.name} returned no message", code="ERR_MODEL_EMPTY")
+        except CancelledElsewhere as error:
+            await self._keep_partial(draft)
+            raise ModelError(
+                f"{model.name}: the model call was cancelled, by nobody here"
+            ) from error
         except BaseException:
             await self._keep_partial(draft)
             raise
@@ -193,15 +195,20 @@ class RequestRun:
 
     async def _compact_before_calls(self) -> None:
         """So that a call and its result stay on one side of the boundary (row 48)."""
-        parts = self._parts
-        if parts.compactor.is_imminent and not parts.runs.running:
+        if self._parts.compactor.is_imminent:
             await self._compact()
 
     async def _compact(self) -> bool:
-        """Summarise inside this request; False if it failed or was aborted."""
+        """Summarise inside this request; False if it failed, was aborted, or tools still run: a
+        summary between a call and its late result would hide the result from the model."""
+        parts, request = self._parts, self._request
+        if parts.runs.running:
+            return False
         model, prompt = self._brain()
-        request = self._request
-        return await self._parts.compactor.run(model, prompt, request.emitter, request.token)
+        done = await parts.compactor.run(model, prompt, request.emitter, request.token)
+        if done:
+            await self._opening.context.tell_again(parts.history)
+        return done
 
     async def _run_tools(self, answer: Message) -> None:
         parts, request = self._parts, self._request

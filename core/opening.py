@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from .agent_parts import Parts
+from .cancel import contained
 from .context import PrepareReason, RequestContext, TurnPreparation, reporting
 from .directives.hooks import Compact, Controls
 from .directives.registry import Directed
 from .errors import AbortError
-from .events import EventInjected, InjectionMode
+from .events import EventInjected, HookInvoked, InjectionMode, SkillInvoked, SubscriberEvent
 from .external import events_message
 from .messages import Message
 from .requests import Request
@@ -46,7 +47,7 @@ class Opening:
         if request.user is None:
             return Opened()
         parts.events.user_turn()
-        directed = await self._directed(request.user)
+        directed = await self._directed(parts.history.corrected(request.user))
         await parts.history.append(*directed.before, directed.user)
         self.user_stored = True
         return Opened(directed.answers)
@@ -83,12 +84,20 @@ class Opening:
             return Directed(user=user)
         await request.gate.passed()
         controls = Controls(agent=self._parts.host, force_compaction=self._compact)
+        name = ""
+
+        def emit(event: SubscriberEvent) -> None:
+            nonlocal name
+            if isinstance(event, HookInvoked | SkillInvoked):
+                name = event.name
+            request.emitter.emit(event)
+
         try:
-            return await directives.apply(user, controls, request.token, request.emitter.emit)
+            return await contained(directives.apply(user, controls, request.token, emit))
         except AbortError:
             raise
         except Exception as error:
-            self._report("directive", user.text.split(maxsplit=1)[0], error)
+            self._report("directive", f"/{name}", error)
             if not request.in_call:
                 raise
             return Directed(user=user)

@@ -54,7 +54,10 @@ class Upkeep:
         group.create_task(self._compact_quietly(hold, token), name="compaction")
 
     async def compact(self, token: CancelToken) -> bool:
-        """Summarise now; the caller has the turn queue."""
+        """Summarise now; the caller has the turn queue. False while tools run: a summary between a
+        call and its late result would hide the result from the model."""
+        if self._parts.runs.running:
+            return False
         on_call = self._queue.current_hold is not None
         model, prompt = self._mind.current(on_call=on_call)
         return await self._parts.compactor.run(model, prompt, self._emitter, token)

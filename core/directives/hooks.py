@@ -18,7 +18,8 @@ Compact = Callable[[], Awaitable[bool]]
 class Controls:
     """What a hook or skill may use: the agent (store, display, model, tools), and compaction.
 
-    force_compaction  summarise history now, inside this turn; False if it failed
+    force_compaction  summarise history now, inside this turn; False if it failed or a tool is
+                      outstanding
     """
 
     agent: ToolHost
