@@ -21,7 +21,7 @@ from typing import Any, Literal
 import httpx2
 
 from ...core.mcp.port import AuthHeaders
-from ..models.connections import shared_context
+from ..models.connections import kept_open, shared_context
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class McpHttpClient(httpx2.AsyncClient):
         most_bytes: int,
     ) -> None:
         timeout = httpx2.Timeout(read_timeout_s, connect=connect_timeout_s)
-        super().__init__(timeout=timeout, verify=shared_context())
+        super().__init__(timeout=timeout, verify=shared_context(), limits=kept_open())
         self._headers_now = auth
         self._connect_timeout_s = connect_timeout_s
         self._close_timeout_s = close_timeout_s

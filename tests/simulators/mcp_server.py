@@ -113,7 +113,8 @@ class McpServer:
     async def start(self) -> None:
         """Listen, on the same port as before."""
         assert self._group is not None and self._server is None
-        listener = socket.socket()
+        # By its name: asyncio turns Nagle's delay off only for sockets of this protocol.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self._port))
         self._port = listener.getsockname()[1]
@@ -254,4 +255,5 @@ def _method(body: bytes) -> str:
 async def _answer(send: Send, status: int, location: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"location", location.encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b'{"error": "no"}'})
+    body = b"<h1>no</h1>" if status >= 500 else b'{"error": "no"}'
+    await send({"type": "http.response.body", "body": body})

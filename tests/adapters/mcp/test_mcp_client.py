@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -83,6 +84,16 @@ async def test_fault_22_every_page_of_a_list_is_read(legacy: bool) -> None:
             f"t{at}" for at in range(5)
         ]
     assert server.methods.count("tools/list") == 3
+
+
+async def test_fault_22_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = McpServer(page_size=1)
+    for at in range(5):
+        server.tool(f"t{at}")
+    async with server.running(), connect_mcp("many", server.url) as connection:
+        monkeypatch.setattr("voxglove.adapters.mcp.sdk_session.MOST_PAGES", 3)
+        with pytest.raises(McpError, match="more than 3 pages"):
+            await connection.list_tools()
 
 
 async def test_excluded_and_filtered_tools_are_not_listed() -> None:
@@ -340,6 +351,64 @@ async def test_fault_22_a_server_killed_in_a_call_is_an_error_and_no_second_call
         assert runs == 1
         given = await connection.call_tool("slow", {})
         assert given.content[0]["text"] == "again"
+
+
+async def test_a_connection_that_breaks_before_an_answer_costs_one_request() -> None:
+    server = McpServer()
+    server.tool("look")
+    server.hanging.add("tools/call")
+    async with (
+        server.running(),
+        connect_mcp("eye", server.url) as connection,
+        asyncio.TaskGroup() as group,
+    ):
+
+        async def dies() -> None:
+            await until(lambda: "tools/call" in server.methods)
+            server.kill()
+
+        group.create_task(dies())
+        with pytest.raises(McpError, match="the connection broke"):
+            await connection.call_tool("look", {})
+        server.hanging.clear()
+        await server.start()
+        assert not (await connection.call_tool("look", {})).is_error
+
+
+@both
+async def test_answers_of_calls_at_the_same_time_are_not_mixed_up(legacy: bool) -> None:
+    dice = random.Random(22)
+
+    async def echo(arguments: Mapping[str, Any]) -> mcp_types.CallToolResult:
+        await asyncio.sleep(arguments["after_s"])
+        return text(arguments["word"])
+
+    server = McpServer(legacy=legacy)
+    server.tool("echo", echo)
+    outcomes: dict[int, str] = {}
+
+    async with server.running(), connect_mcp("eye", server.url) as connection:
+
+        async def ask(at: int, after_s: float, patience_s: float) -> None:
+            try:
+                async with asyncio.timeout(patience_s):
+                    given = await connection.call_tool(
+                        "echo", {"word": f"w{at}", "after_s": after_s}
+                    )
+            except TimeoutError:
+                outcomes[at] = "gone"
+            else:
+                outcomes[at] = str(given.content[0]["text"])
+
+        async with asyncio.TaskGroup() as group:
+            for at in range(40):
+                patient = at % 2 == 0
+                group.create_task(ask(at, dice.uniform(0, 0.2), 5 if patient else 0.05))
+        assert {at: outcomes[at] for at in range(0, 40, 2)} == {
+            at: f"w{at}" for at in range(0, 40, 2)
+        }
+        assert all(outcomes[at] in ("gone", f"w{at}") for at in range(1, 40, 2))
+        assert "gone" in outcomes.values()
 
 
 @both
