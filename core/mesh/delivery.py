@@ -8,6 +8,7 @@
 Owned by one mount. Texts of other agents are untrusted; inbox and events escape and mark them.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..cancel import CancelToken
@@ -44,10 +45,19 @@ class Delivery(Protocol):
     async def receive(self, incoming: IncomingMessage, sender: AgentIdentity | None) -> None: ...
 
     async def wait(self, message: MeshMessage, to: str) -> None:
-        """Note that the sender waits for an acknowledgement or a reply."""
+        """Note that the sender waits for an acknowledgement or a reply of `message.to`, of anybody
+        after a broadcast; `to` says so to the model."""
 
     async def give_up(self, message_id: str, why: str) -> None:
         """The message never left: nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Whose answer ends it, anybody's if empty, and how the model is told."""
+
+    agent_id: str
+    shown: str
 
 
 class InboxDelivery:
@@ -67,18 +77,19 @@ class InboxDelivery:
         delivery finds there already. A reply ends a wait too, which then only points at it."""
         message = incoming.message
         if incoming.kind == "ack":
-            await self._end_wait(incoming.ack_of, incoming.ack_note or "acknowledged")
+            note = incoming.ack_note or "acknowledged"
+            await self._end_wait(incoming.ack_of, message.from_id, note)
             return
-        known = {item.id for item in await self._store.get_inbox_items()}
-        if f"mesh_{message.id}" not in known:
-            await self._agent.add_inbox_item(_item_of(incoming, sender))
+        item = _item_of(incoming, sender)
+        if item.id not in {one.id for one in await self._store.get_inbox_items()}:
+            await self._agent.add_inbox_item(item)
         if message.in_reply_to:
             note = f"answered by message {message.id}, which stands in the inbox by itself"
-            await self._end_wait(message.in_reply_to, note)
+            await self._end_wait(message.in_reply_to, message.from_id, note)
 
     async def wait(self, message: MeshMessage, to: str) -> None:
         item = InboxItem(
-            id=f"mesh_wait_{message.id}",
+            id=_wait_id(message.id, message.to),
             tag=f"{WAITING}{message.id}",
             request=f"{to} acknowledges or answers message {message.id}: {message.content}",
             created_at=utc_now(),
@@ -93,9 +104,10 @@ class InboxDelivery:
                 item.id, {"status": "consumed", "response": why, "resolved_at": utc_now()}
             )
 
-    async def _end_wait(self, message_id: str, response: str) -> None:
+    async def _end_wait(self, message_id: str, by: str, response: str) -> None:
         item = await self._waiting(message_id)
-        if item is not None:  # the first answer counts; later ones end no wait
+        # The first answer counts, and only of the one who was asked.
+        if item is not None and item.id in (_wait_id(message_id, by), _wait_id(message_id, "")):
             await self._agent.resolve_inbox_item(item.id, response, wake=False)
 
     async def _waiting(self, message_id: str) -> InboxItem | None:
@@ -110,25 +122,25 @@ class EventDelivery:
     def __init__(self, agent: Receiver, when_idle: WhenIdle | None) -> None:
         self._agent = agent
         self._when_idle = when_idle
-        self._waits: dict[str, str] = {}
+        self._waits: dict[str, _Wait] = {}
 
     async def receive(self, incoming: IncomingMessage, sender: AgentIdentity | None) -> None:
         """An acknowledgement that ends no wait is not told; repeated messages count once."""
         message, kind = incoming.message, str(incoming.kind)
         if incoming.kind == "ack":
-            if self._waits.pop(incoming.ack_of, None) is None:
+            if not self._end_wait(incoming.ack_of, message.from_id):
                 return
             text = f"Message {incoming.ack_of} was acknowledged. {incoming.ack_note}".strip()
         else:
             if message.in_reply_to:
                 kind = "reply"
-                self._waits.pop(message.in_reply_to, None)
+                self._end_wait(message.in_reply_to, message.from_id)
             text = _told(incoming, sender)
         event = AgentEvent(id=message.id, source=f"mesh:{message.from_id}", kind=kind, content=text)
         await self._agent.emit_event(event, when_idle=self._when_idle)
 
     async def wait(self, message: MeshMessage, to: str) -> None:
-        self._waits[message.id] = to
+        self._waits[message.id] = _Wait(message.to, to)
 
     async def give_up(self, message_id: str, why: str) -> None:
         self._waits.pop(message_id, None)
@@ -138,10 +150,18 @@ class EventDelivery:
         if not self._waits:
             return None
         lines = [
-            f'<wait message_id="{xml_escaped(one)}" for="{xml_escaped(to)}"/>'
-            for one, to in self._waits.items()
+            f'<wait message_id="{xml_escaped(one)}" for="{xml_escaped(wait.shown)}"/>'
+            for one, wait in self._waits.items()
         ]
         return "\n".join(["<mesh_waiting>", *lines, "</mesh_waiting>"])
+
+    def _end_wait(self, message_id: str, by: str) -> bool:
+        """Whether an answer of agent `by` ended a wait."""
+        wait = self._waits.get(message_id)
+        if wait is None or wait.agent_id not in ("", by):
+            return False
+        del self._waits[message_id]
+        return True
 
 
 def check_content(message: MeshMessage) -> None:
@@ -150,12 +170,17 @@ def check_content(message: MeshMessage) -> None:
         raise UsageError("content: must not be empty")
 
 
+def _wait_id(message_id: str, to: str) -> str:
+    """Says who may end the wait, for an inbox item carries nothing else that would."""
+    return f"mesh_wait_{to or '*'}_{message_id}"
+
+
 def _item_of(incoming: IncomingMessage, sender: AgentIdentity | None) -> InboxItem:
     message = incoming.message
     broadcast = "broadcast:" if incoming.kind == "broadcast" else ""
     now = utc_now()
     return InboxItem(
-        id=f"mesh_{message.id}",
+        id=f"mesh_{message.from_id}_{message.id}",
         tag=f"mesh:{broadcast}from:{message.from_id}",
         request=f"{_introduced(incoming, sender)}.{_how_to_answer(message)}",
         response=message.content,

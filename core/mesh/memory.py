@@ -7,10 +7,9 @@ receiver that hangs delays a sender by HANDLER_S at most.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import replace
 
-from ..cancel import Unsubscribe
+from ..cancel import Unsubscribe, contained
 from ..errors import UsageError
 from .port import AgentIdentity, IncomingMessage, MeshError, MeshMessage, Receive
 
@@ -54,14 +53,14 @@ class MeshNetwork:
         if message.to not in self._agents:
             known = ", ".join(sorted(self._agents)) or "none"
             raise MeshError("unknown_agent", f"there is no agent {message.to!r}; agents: {known}")
-        self._note(message, [message.to])
+        self._note(message, {message.to})
         await self._deliver(message.to, IncomingMessage(message=message, kind="direct"))
 
     async def broadcast(self, message: MeshMessage) -> None:
         """See MeshAdapter.broadcast."""
         self._check_sender(message.from_id)
         receivers = [one for one in self._agents if one != message.from_id]
-        self._note(message, receivers)
+        self._note(message, set(receivers))
         for one in receivers:
             await self._deliver(one, IncomingMessage(message=message, kind="broadcast"))
 
@@ -83,8 +82,11 @@ class MeshNetwork:
         if agent_id not in self._agents:
             raise MeshError("not_registered", f"{agent_id!r} is not registered: register() first")
 
-    def _note(self, message: MeshMessage, receivers: Iterable[str]) -> None:
-        self._routes[message.id] = (message.from_id, frozenset(receivers))
+    def _note(self, message: MeshMessage, receivers: set[str]) -> None:
+        sender, known = self._routes.get(message.id, (message.from_id, frozenset[str]()))
+        if sender != message.from_id:
+            raise UsageError(f"message.id: {message.id!r} is the id of another agent's message")
+        self._routes[message.id] = (sender, known | receivers)
         self._routes.move_to_end(message.id)
         while len(self._routes) > self._remember:
             self._routes.popitem(last=False)
@@ -93,7 +95,7 @@ class MeshNetwork:
         for handler in list(self._handlers.get(agent_id, {}).values()):
             try:
                 async with asyncio.timeout(HANDLER_S):
-                    await handler(incoming)
+                    await contained(handler(incoming))
             except Exception:
                 logger.exception("mesh handler failed", extra={"agent": agent_id})
 

@@ -5,6 +5,7 @@ mesh = await mount_mesh(agent, adapter=MemoryMeshAdapter(network, "a"), identity
 await mesh.unmount()
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -21,6 +22,7 @@ from .tools import TOOL_NAMES, MeshTools
 
 logger = logging.getLogger(__name__)
 
+CLEAN_UP_S = 2.0
 DeliveryMode = Literal["inbox", "events"]
 
 
@@ -48,27 +50,48 @@ class Mesh:
         self._adapter = adapter
         self._delivery = delivery
         self._undo: list[Unsubscribe] = []
+        self._mounted = False
+        self._known = False
 
     async def join(self, new_id: IdSource) -> None:
         """Tools first (a second mount of one agent fails here and changes nothing), then listen,
         then be known: nothing that is sent to a known agent is lost."""
         tools = MeshTools(self._adapter, self.identity, self._delivery, new_id).make()
         self._agent.replace_tools((), tools)
+        self._mounted = True
         try:
             if isinstance(self._delivery, EventDelivery):
                 self._undo.append(self._agent.add_context_provider(self._delivery.waiting))
             self._undo.append(self._adapter.subscribe(self._receive))
+            self._known = True
             await self._adapter.register(self.identity)
-        except BaseException:
+        except BaseException as error:
             self._leave()
+            if not isinstance(error, Exception):  # cancelled: it may be known by now
+                await self._forget()
             raise
 
     async def unmount(self) -> None:
-        """Be unknown, stop listening, take the tools away. Harmless when it was done."""
-        self._leave()
-        await self._adapter.unregister()
+        """Be unknown, then stop listening and take the tools away: what is sent to a known agent is
+        heard. Harmless when it was done; when the adapter fails, only that is left to be done."""
+        try:
+            if self._known:
+                await self._adapter.unregister()
+                self._known = False
+        finally:
+            self._leave()
+
+    async def _forget(self) -> None:
+        try:
+            async with asyncio.timeout(CLEAN_UP_S):
+                await self._adapter.unregister()
+        except Exception:
+            logger.exception("may still be known on the mesh", extra={"agent": self.identity.id})
 
     def _leave(self) -> None:
+        if not self._mounted:
+            return
+        self._mounted = False
         for undo in self._undo:
             undo()
         self._undo = []
@@ -77,7 +100,8 @@ class Mesh:
 
     async def _receive(self, incoming: IncomingMessage) -> None:
         sender = await self._adapter.get_agent(incoming.message.from_id)
-        await self._delivery.receive(incoming, sender)
+        if self._mounted:  # else it left meanwhile
+            await self._delivery.receive(incoming, sender)
 
 
 async def mount_mesh(

@@ -1,11 +1,13 @@
 """The model's four tools for the mesh. A failure is a result that begins with the tool's name."""
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
-from ..errors import CoreError
+from ..errors import AbortError, CoreError
 from ..messages import IdSource
 from ..records import utc_now
 from ..tool import Tool, ToolContext
@@ -60,6 +62,8 @@ class Acknowledge(BaseModel):
 
 
 Outcome = dict[str, object]
+CLEAN_UP_S = 2.0
+logger = logging.getLogger(__name__)
 
 
 class MeshTools:
@@ -110,8 +114,14 @@ class MeshTools:
         async def run(value: object, ctx: ToolContext) -> Outcome:
             try:
                 data = await do(value)
+            except AbortError:
+                raise
             except CoreError as error:
                 return {"status": "error", "data": None, "message": f"{name}: {error}"}
+            except Exception as error:  # an adapter's own
+                logger.exception("mesh tool failed", extra={"tool": name})
+                text = f"{name}: {type(error).__name__}: {error}"
+                return {"status": "error", "data": None, "message": text}
             return {"status": "success", "data": data}
 
         return run
@@ -157,14 +167,23 @@ class MeshTools:
     ) -> None:
         """The wait is noted before the message leaves, so that no answer comes too soon for it."""
         check_content(message)
-        if message.blocking:
-            await self._delivery.wait(message, to)
+        if not message.blocking:
+            await send(message)
+            return
         try:
+            await self._delivery.wait(message, to)
             await send(message)
         except BaseException as error:
-            if message.blocking:
-                await self._delivery.give_up(message.id, f"not sent: {error}")
+            await self._give_up(message.id, f"not sent: {error}")
             raise
+
+    async def _give_up(self, message_id: str, why: str) -> None:
+        """Bounded, and whatever fails here, what ended the sending is what counts."""
+        try:
+            async with asyncio.timeout(CLEAN_UP_S):
+                await self._delivery.give_up(message_id, why)
+        except Exception:
+            logger.exception("a mesh wait stays", extra={"message_id": message_id})
 
     async def _others(self) -> list[AgentIdentity]:
         return [one for one in await self._adapter.list_agents() if one.id != self._identity.id]

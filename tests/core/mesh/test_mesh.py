@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.core.mesh.adapter_suite import Letterbox, MeshAdapterSuite, identity, message
 from tests.core.support import Recorder, ScriptedModel, call, make_agent, results, stored
-from voxglove.core import Agent, DuplicateToolError, EventConfig, MemoryStore, UsageError
+from voxglove.core import (
+    Agent,
+    CancelToken,
+    DuplicateToolError,
+    EventConfig,
+    MemoryStore,
+    UsageError,
+)
 from voxglove.core.mesh import (
     AgentIdentity,
     IncomingMessage,
@@ -368,3 +376,197 @@ async def test_two_agents_cannot_talk_for_ever() -> None:
         await a.process_request("be polite")
         await asyncio.sleep(100)
     assert len(first.requests) + len(second.requests) < 40
+
+
+@pytest.mark.parametrize("delivery", ["inbox", "events"])
+@pytest.mark.parametrize("how", ["reply", "ack"])
+async def test_fault_21_a_third_agent_ends_no_wait_of_others(delivery: Any, how: str) -> None:
+    network = MeshNetwork()
+    ask = (SEND, {"to": "worker", "content": "add", "blocking": True})
+    a, first, _ = await on_mesh(network, "planner", call(ask), "waiting", delivery=delivery)
+    await on_mesh(network, "worker", delivery=delivery)
+    stranger = MemoryMeshAdapter(network, "stranger")
+    await stranger.register(identity("stranger"))
+    await a.process_request("go")
+    sent = (await outcome(a)).data["message_id"]
+    if how == "reply":
+        forged = message("m9", "stranger", "planner", "it is nine")
+        await stranger.send(replace(forged, in_reply_to=sent))
+    else:
+        with pytest.raises(MeshError):
+            await stranger.acknowledge(sent)
+    first.then("still waiting")
+    await a.process_request("and?")
+    shown = "\n".join(one.text for one in first.requests[-1].messages)
+    assert "still pending" in shown or "<mesh_waiting>" in shown
+    assert ("it is nine" in shown) == (how == "reply"), "but it is told"
+
+
+async def test_core_row_082_one_id_of_two_senders_is_two_messages() -> None:
+    network = MeshNetwork()
+    agent, model, mesh = await on_mesh(network, "worker", "well")
+    for sender in ("b", "c"):
+        incoming = IncomingMessage(
+            message=message("m1", sender, "worker", f"of {sender}"), kind="direct"
+        )
+        await mesh._receive(incoming)
+        await mesh._receive(incoming)
+    await agent.process_request("check")
+    assert inbox_of(model).count('"of b"') == inbox_of(model).count('"of c"') == 1
+
+
+async def test_core_row_084_nobody_takes_over_the_id_of_anothers_message() -> None:
+    network = MeshNetwork()
+    boxes = {}
+    for name in ("a", "b", "c"):
+        end = MemoryMeshAdapter(network, name)
+        boxes[name] = Letterbox()
+        end.subscribe(boxes[name])
+        await end.register(identity(name))
+    await MemoryMeshAdapter(network, "a").send(message("m1", "a", "c"))
+    with pytest.raises(UsageError, match="m1"):
+        await MemoryMeshAdapter(network, "b").send(message("m1", "b", "c"))
+    await MemoryMeshAdapter(network, "a").send(message("m1", "a", "b"))
+    await MemoryMeshAdapter(network, "c").acknowledge("m1")
+    assert [one.kind for one in boxes["a"].letters] == ["ack"]
+
+
+class SlowInbox(MemoryStore):
+    """Takes its time with inbox items."""
+
+    async def add_inbox_item(self, item: Any) -> None:
+        await asyncio.sleep(0.1)
+        await super().add_inbox_item(item)
+        await asyncio.sleep(0.1)
+
+
+class SlowAdapter(MemoryMeshAdapter):
+    """Takes its time before and after each step."""
+
+    async def send(self, message: Any) -> None:
+        await asyncio.sleep(0.1)
+        await super().send(message)
+        await asyncio.sleep(0.1)
+
+    async def register(self, identity: AgentIdentity) -> None:
+        await super().register(identity)
+        await asyncio.sleep(0.1)
+
+    async def unregister(self) -> None:
+        await asyncio.sleep(0.1)
+        await super().unregister()
+
+
+@pytest.mark.parametrize("delivery", ["inbox", "events"])
+@pytest.mark.parametrize("moment", [0.05, 0.15, 0.25, 0.35])
+async def test_core_row_082_a_blocking_send_that_is_aborted_leaves_no_wait(
+    delivery: Any, moment: float
+) -> None:
+    network = MeshNetwork()
+    ask = (SEND, {"to": "worker", "content": "add", "blocking": True})
+    model = ScriptedModel(call(ask), "never mind")
+    agent = make_agent(model, store=SlowInbox())
+    await mount_mesh(
+        agent,
+        adapter=SlowAdapter(network, "planner"),
+        identity=identity("planner"),
+        delivery=delivery,
+    )
+    await on_mesh(network, "worker")
+    token = CancelToken()
+    asyncio.get_running_loop().call_later(moment, lambda: token.abort(tools=True))
+    await asyncio.gather(agent.process_request("go", token=token), return_exceptions=True)
+    if (await outcome(agent)).status == "success":
+        return
+    model.steps = model.steps[-1:]
+    await agent.process_request("well?")
+    shown = "\n".join(one.text for one in model.requests[-1].messages)
+    assert "still pending" not in shown and "mesh_waiting" not in shown
+
+
+async def test_core_row_082_whatever_fails_names_its_tool() -> None:
+    class Broken(MemoryMeshAdapter):
+        async def list_agents(self) -> list[AgentIdentity]:
+            raise ConnectionError("bus is down")
+
+    agent = make_agent(ScriptedModel(call((LIST, {})), "hm"))
+    await mount_mesh(agent, adapter=Broken(MeshNetwork(), "a"), identity=identity("a"))
+    await agent.process_request("go")
+    assert (await outcome(agent)).message == f"{LIST}: ConnectionError: bus is down"
+
+
+async def test_core_row_085_an_agent_listens_until_nobody_knows_it() -> None:
+    network = MeshNetwork()
+    agent, model = make_agent(ScriptedModel("well")), ScriptedModel()
+    mesh = await mount_mesh(
+        agent, adapter=SlowAdapter(network, "a"), identity=identity("a"), delivery="inbox"
+    )
+    _, _, other = await on_mesh(network, "b")
+    assert model.requests == []
+    leaving = asyncio.ensure_future(mesh.unmount())
+    await asyncio.sleep(0.05)
+    await MemoryMeshAdapter(network, "b").send(message("m1", "b", "a", "just in time"))
+    await leaving
+    assert "just in time" in str(await agent.store.get_inbox_items())  # type: ignore[attr-defined]
+    assert agent.tools == ()
+    await other.unmount()
+
+
+async def test_core_row_085_a_second_unmount_leaves_the_next_mount_alone() -> None:
+    network = MeshNetwork()
+    agent, _, mesh = await on_mesh(network, "a")
+    await mesh.unmount()
+    again = await mount_mesh(agent, adapter=MemoryMeshAdapter(network, "a"), identity=identity("a"))
+    await mesh.unmount()
+    assert len(agent.tools) == 4 and [one.id for one in network.agents] == ["a"]
+    await again.unmount()
+
+
+async def test_core_row_085_what_is_on_its_way_when_an_agent_leaves_is_not_delivered() -> None:
+    network = MeshNetwork()
+    slow = asyncio.Event()
+
+    class Looking(MemoryMeshAdapter):
+        async def get_agent(self, agent_id: str) -> AgentIdentity | None:
+            await slow.wait()
+            return await super().get_agent(agent_id)
+
+    agent = make_agent(ScriptedModel("hello"))
+    mesh = await mount_mesh(agent, adapter=Looking(network, "a"), identity=identity("a"))
+    other = MemoryMeshAdapter(network, "b")
+    await other.register(identity("b"))
+    sending = asyncio.ensure_future(other.send(message("m1", "b", "a")))
+    await asyncio.sleep(0.1)
+    await mesh.unmount()
+    slow.set()
+    await sending
+    assert await agent.store.get_inbox_items() == []  # type: ignore[attr-defined]
+
+
+async def test_core_row_085_a_mount_that_is_cancelled_leaves_nothing() -> None:
+    network = MeshNetwork()
+    agent = make_agent(ScriptedModel())
+    mounting = asyncio.ensure_future(
+        mount_mesh(agent, adapter=SlowAdapter(network, "a"), identity=identity("a"))
+    )
+    await asyncio.sleep(0.05)
+    mounting.cancel()
+    await asyncio.wait([mounting])
+    assert agent.tools == () and network.agents == []
+
+
+async def test_a_handler_that_cancels_itself_stops_no_sender() -> None:
+    network = MeshNetwork()
+    a, b, box = MemoryMeshAdapter(network, "a"), MemoryMeshAdapter(network, "b"), Letterbox()
+
+    async def broken(incoming: IncomingMessage) -> None:
+        gone = asyncio.get_running_loop().create_future()
+        gone.cancel()
+        await gone
+
+    for end in (a, b):
+        await end.register(identity(end.identifier.rpartition(":")[2]))
+    b.subscribe(broken)
+    b.subscribe(box)
+    await a.send(message("m1", "a", "b"))
+    assert len(box.letters) == 1
