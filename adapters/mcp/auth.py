@@ -18,12 +18,13 @@ HeaderSource = Mapping[str, str] | Callable[[], Mapping[str, str] | Awaitable[Ma
 
 
 def bearer(token: TokenSource) -> AuthHeaders:
-    """`Authorization: Bearer …`; no header while there is no token."""
+    """`Authorization: Bearer …`, white space around the token stripped; no header while there is
+    no token."""
 
     async def headers_now() -> Mapping[str, str]:
         given = token() if callable(token) else token
         now = await given if inspect.isawaitable(given) else given
-        text = now.reveal() if isinstance(now, Secret) else now
+        text = (now.reveal() if isinstance(now, Secret) else now or "").strip()
         return {"Authorization": f"Bearer {text}"} if text else {}
 
     return headers_now

@@ -40,14 +40,14 @@ class CallbackListener:
     async def listening(cls, port: int, redirect_url: str | None) -> AsyncIterator[Self]:
         """Listen on 127.0.0.1 until the end of the block.
 
-        With a redirect_url its path counts, and its port where it points at this machine; one that
-        points elsewhere (a tunnel) must lead to `port`. Port 0 takes any that is free.
+        With a redirect_url its path counts, and its port where it is http to this machine; any
+        other (a tunnel, TLS in front) must lead to `port`. Port 0 takes any that is free.
         Raises UsageError, and McpError when the port is taken.
         """
         parts = urlsplit(redirect_url or f"http://127.0.0.1:{port}/callback")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise UsageError("redirect_url: write http[s]://host[:port]/path, without a query")
-        if redirect_url is not None and parts.hostname in LOOPBACK:
+        if redirect_url is not None and parts.scheme == "http" and parts.hostname in LOOPBACK:
             port = parts.port or 80
         loop = asyncio.get_running_loop()
         made: list[Self] = []

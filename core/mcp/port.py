@@ -179,7 +179,7 @@ def auth_headers(adapter: McpAdapter, entry_id: str) -> AuthHeaders:
     async def headers() -> Mapping[str, str]:
         if isinstance(adapter, McpHeaders):
             return await adapter.get_auth_headers(entry_id)
-        token = await adapter.get_access_token(entry_id)
+        token = (await adapter.get_access_token(entry_id) or "").strip()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     return headers

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
@@ -114,3 +115,9 @@ class OAuthProvider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         self.tokens.pop(token.token, None)
+
+
+async def browse(url: str) -> httpx2.Response:
+    """What a browser does with an address, a person nodding."""
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        return await browser.get(url)

@@ -142,7 +142,7 @@ async def test_tokens_and_headers_of_every_kind_are_sent() -> None:
     server = McpServer()
     async with server.running():
         for auth, name, wanted in (
-            (bearer("s3cret"), "authorization", "Bearer s3cret"),
+            (bearer("s3cret\n"), "authorization", "Bearer s3cret"),
             (bearer(Secret("s3cret")), "authorization", "Bearer s3cret"),
             (bearer(later), "authorization", "Bearer s3cret"),
             (bearer(counted), "authorization", None),

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx2
 import mcp_types
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
-from tests.simulators.mcp_oauth import OAuthProvider
+from tests.simulators.mcp_oauth import OAuthProvider, browse
 from tests.simulators.mcp_server import McpServer, text
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.mcp.auth import bearer
@@ -48,12 +47,6 @@ async def guarded(**options: Any) -> AsyncIterator[tuple[McpServer, OAuthProvide
     server.tool("look")
     async with server.running():
         yield server, provider
-
-
-async def browse(url: str) -> httpx2.Response:
-    """What a browser does with an address, a person nodding."""
-    async with httpx2.AsyncClient(follow_redirects=True) as browser:
-        return await browser.get(url)
 
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["newer", "sessions"])
