@@ -14,7 +14,7 @@ from typing import Protocol
 from pydantic import BaseModel, Field
 
 from ..errors import UsageError
-from ..outside import xml_escaped
+from ..outside import one_line, xml_escaped
 from ..tool import Tool, ToolContext
 from .parser import TOKEN
 from .skills import SkillContext, SkillFunction
@@ -109,10 +109,11 @@ def skill_list(skills: Sequence[ContentSkill], budget_tokens: int) -> str:
     left = budget_tokens * CHARACTERS_PER_TOKEN
     lines: list[str] = []
     for at, skill in enumerate(listed):
-        for line in (f"- {skill.name}: {skill.description}", f"- {skill.name}"):
+        short, description = f"- {skill.name}", one_line(skill.description)
+        for line in (f"{short}: {description}" if description else short, short):
             if len(line) + 1 <= left:
-                lines.append(line if skill.description else f"- {skill.name}")
-                left -= len(lines[-1]) + 1
+                lines.append(line)
+                left -= len(line) + 1
                 break
         else:
             lines.append(f"<!-- {len(listed) - at} more skills are not listed -->")
@@ -154,20 +155,20 @@ def _load(folder: Path) -> ContentSkill:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # some editors write a mark
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read as UTF-8 text: {error}") from error
 
 
 def _front_matter(text: str) -> tuple[dict[str, str], str]:
     """The keys at the head of a file, and the rest; no keys unless both lines `---` stand."""
-    first, _, rest = text.partition("\n")
-    head, mark, body = rest.partition("\n---")
-    if first.strip() != "---" or not mark:
+    lines = text.splitlines(keepends=True)
+    marks = [at for at, line in enumerate(lines) if line.rstrip() == "---"]
+    if marks[:1] != [0] or len(marks) < 2:
         return {}, text
-    pairs = (line.partition(":") for line in head.splitlines() if ":" in line)
+    pairs = (line.partition(":") for line in lines[1 : marks[1]] if ":" in line)
     keys = {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}
-    return keys, body.partition("\n")[2].lstrip("\n")
+    return keys, "".join(lines[marks[1] + 1 :]).lstrip("\n")
 
 
 def _read(known: Mapping[str, ContentSkill], value: ReadSkill) -> object:

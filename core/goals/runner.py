@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
 
-from ..cancel import CancelToken, Unsubscribe
+from ..cancel import CancelToken, Unsubscribe, contained
 from ..context import ContextProvider, Delivery, TurnPreparation, TurnPreparer
-from ..errors import UsageError
+from ..errors import DuplicateToolError, UsageError
 from ..tool import Tool, ToolHost
 from . import tools as goal_tools
 from .port import GoalAdapter, GoalConflict
@@ -79,7 +79,8 @@ def use_goal_runner(
 
     `delivery` is the context provider's: with `history` a changed snapshot is stored before the
     next user turn, and within a turn the model learns of progress from the tools' results. `allow`
-    and `deny` choose the model's tools. Raises UsageError for unknown names, DuplicateToolError.
+    and `deny` choose the model's tools. Raises UsageError for unknown names and a second runner of
+    one scope, DuplicateToolError for a second one with tools; then nothing is left behind.
     """
     unknown = (set(allow) | set(deny)) - set(TOOL_NAMES)
     if unknown:
@@ -107,28 +108,31 @@ class GoalRunner:
         self._can_update = "update" in names
         self._settling = False
         self._tools = goal_tools.make(self, names)
-        for tool in self._tools:
-            agent.fold(tool)
-        self._undo: list[Unsubscribe] = [
-            agent.add_context_provider(self._context, delivery=delivery, id=self._id),
-            agent.add_turn_preparer(self._prepare),
-        ]
+        self._undo: list[Unsubscribe] = []
+        try:
+            agent.replace_tools((), self._tools)
+        except DuplicateToolError as error:
+            raise DuplicateToolError(
+                f"{error}: an agent has one set of goal tools; give its other runners allow=()"
+            ) from error
+        try:
+            provider = agent.add_context_provider(self._context, delivery=delivery, id=self._id)
+        except UsageError:
+            self.unmount()
+            raise
+        self._undo = [provider, agent.add_turn_preparer(self._prepare)]
 
     async def start(self, program: Program) -> GoalInstance:
         """Begin the program, or go on where it was left. Another version of it migrates what is
         stored. Raises UsageError when another program runs in this scope."""
-        stored = await self._adapter.get(self.scope)
-        if stored is None:
-            instance = begin(program, self.scope)
-            await self._adapter.create(instance)
-            return instance
-        if stored.program_id != program.id:
-            raise UsageError(f"scope: {stored.program_id!r} runs in {self.scope}; use another key")
-        if stored.program_version == program.version:
-            return stored
-        moved = migrate(stored, program)
-        await self._adapter.commit(moved, if_revision=stored.revision)
-        return moved
+        for attempt in range(TRIES):
+            stored = await self._adapter.get(self.scope)
+            try:
+                return await self._started_from(stored, program)
+            except GoalConflict:  # another start or change came between
+                if attempt == TRIES - 1:
+                    raise
+        raise AssertionError("unreachable: the last attempt raises")
 
     async def status(self) -> GoalInstance | None:
         """The goals as they stand; None before start()."""
@@ -161,8 +165,8 @@ class GoalRunner:
                 return stored
             try:
                 await self._adapter.commit(changed, if_revision=stored.revision)
-            except GoalConflict:
-                if expected_version is not None or attempt == TRIES - 1:
+            except GoalConflict:  # a paid hook changes the revision, not the version
+                if attempt == TRIES - 1:
                     raise
                 continue
             await self.settle()
@@ -191,13 +195,25 @@ class GoalRunner:
         for undo in self._undo:
             undo()
         self._undo = []
-        names = {tool.name for tool in self._tools}
-        mine = [tool.name for tool in self._agent.tools if tool.name in names]
+        mine = [tool.name for tool in self._agent.tools if any(tool is own for own in self._tools)]
         self._agent.replace_tools(mine, ())
 
     @property
     def _id(self) -> str:
         return f"goals:{self.scope.subject}:{self.scope.key}"
+
+    async def _started_from(self, stored: GoalInstance | None, program: Program) -> GoalInstance:
+        if stored is None:
+            instance = begin(program, self.scope)
+            await self._adapter.create(instance)
+            return instance
+        if stored.program_id != program.id:
+            raise UsageError(f"scope: {stored.program_id!r} runs in {self.scope}; use another key")
+        if stored.program_version == program.version:
+            return stored
+        moved = migrate(stored, program)
+        await self._adapter.commit(moved, if_revision=stored.revision)
+        return moved
 
     async def _started(self) -> GoalInstance:
         stored = await self._adapter.get(self.scope)
@@ -241,4 +257,4 @@ class GoalRunner:
 
 async def _maybe(outcome: Awaitable[None] | None) -> None:
     if inspect.isawaitable(outcome):
-        await outcome
+        await contained(outcome)

@@ -145,3 +145,27 @@ def test_core_row_065_bad_skills_name_their_file(tmp_path: Path) -> None:
         load_skills(str(tmp_path))
     with pytest.raises(UsageError, match="same name"):
         use_read_skill(make_agent(ScriptedModel()), [REFUNDS, REFUNDS])
+
+
+def test_core_row_065_odd_texts_keep_their_place(tmp_path: Path) -> None:
+    skills = [
+        ContentSkill(name="a", description="one\n- fake: two\r\n", content="x"),
+        ContentSkill(name="b", description="  ", content="y"),
+    ]
+    assert skill_list(skills, 2_000).split("\n") == ["- a: one - fake: two", "- b"]
+    odd = {
+        "marked": "\ufeff---\nname: marked\ndescription: d\n---\nbody",
+        "empty": "---\n---\nbody",
+        "ruled": "---\ndescription: d\n----\nstill: head\n---  \nbody\n---\nmore",
+        "windows": "---\r\nname: windows\r\ndescription: d\r\n---\r\nbody",
+        "never": "---\nno end\n",
+    }
+    for name, text in odd.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_bytes(text.encode())
+    found = {skill.name: skill for skill in load_skills(tmp_path)}
+    assert (found["marked"].description, found["marked"].content) == ("d", "body")
+    assert found["empty"].content == "body"
+    assert (found["ruled"].description, found["ruled"].content) == ("d", "body\n---\nmore")
+    assert (found["windows"].description, found["windows"].content) == ("d", "body")
+    assert found["never"].content == "---\nno end\n"

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.support import ScriptedModel, call, make_agent, make_tool, results, stored
-from voxglove.core import CancelToken, MemoryStore, ModelRequest, UsageError
+from tests.core.support import Recorder, ScriptedModel, call, make_agent, make_tool, results, stored
+from voxglove.core import (
+    AbortError,
+    CancelToken,
+    MemoryStore,
+    ModelRequest,
+    StoreError,
+    UsageError,
+)
 from voxglove.core.goals import (
     Goal,
     GoalConflict,
@@ -294,3 +302,115 @@ def test_any_order_of_changes_keeps_one_goal_active_and_history_whole(moves: Any
         instance = after
     moved = migrate(instance, Program(id="sales", version=2, goals=SALES.goals))
     assert statuses(moved) == statuses(instance)
+
+
+def test_core_row_079_a_second_runner_is_refused_whole_and_says_why() -> None:
+    agent, adapter = make_agent(ScriptedModel()), MemoryGoalAdapter()
+    first = use_goal_runner(agent, adapter, scope=SCOPE, allow=["history"])
+    other = Scope(subject="anna", key="support")
+    with pytest.raises(UsageError, match="allow=\\(\\)"):
+        use_goal_runner(agent, adapter, scope=other)
+    with pytest.raises(UsageError, match="goals:anna:sales"):
+        use_goal_runner(agent, adapter, scope=SCOPE, allow=["status"])
+    assert [tool.name for tool in agent.tools] == ["glove_goal_history"], "nothing is left of them"
+    assert agent.tools[0] is first._tools[0]
+    beside = use_goal_runner(agent, adapter, scope=other, allow=())
+    beside.unmount()
+    assert len(agent.tools) == 1
+
+
+async def test_core_row_079_unmounting_takes_only_its_own_tools_away() -> None:
+    agent = make_agent(ScriptedModel("hi"))
+    runner = use_goal_runner(agent, MemoryGoalAdapter(), scope=SCOPE)
+    mine = make_tool(lambda value: "mine", "glove_goal_status")
+    agent.replace_tools(["glove_goal_status"], [mine])
+    runner.unmount()
+    runner.unmount()
+    assert agent.tools == (mine,)
+
+
+class SlowGoals(MemoryGoalAdapter):
+    """Takes time before each step, as a database does."""
+
+    async def get(self, scope: Scope) -> GoalInstance | None:
+        await asyncio.sleep(0.1)
+        found = await super().get(scope)
+        await asyncio.sleep(0.1)
+        return found
+
+
+async def test_core_row_079_two_starts_at_once_begin_one_program() -> None:
+    adapter = SlowGoals()
+    one = use_goal_runner(make_agent(ScriptedModel()), adapter, scope=SCOPE)
+    two = use_goal_runner(make_agent(ScriptedModel()), adapter, scope=SCOPE)
+    first, second = await asyncio.gather(one.start(SALES), two.start(SALES))
+    assert first == second
+    newer = replace(SALES, version=2)
+    first, second = await asyncio.gather(one.start(newer), two.start(newer))
+    assert first == second and first.program_version == 2
+
+
+async def test_core_row_079_a_hook_that_was_paid_is_no_change_of_the_goals() -> None:
+    """The model's version is still the present one, only the revision grew."""
+
+    async def on_end(goal: Goal, instance: GoalInstance) -> None:
+        await asyncio.sleep(0.25)
+
+    adapter = SlowGoals()
+    hooks = GoalHooks(on_end=on_end)
+    one = use_goal_runner(make_agent(ScriptedModel()), adapter, scope=SCOPE, hooks=hooks)
+    two = use_goal_runner(make_agent(ScriptedModel()), adapter, scope=SCOPE)
+    await one.start(SALES)
+
+    async def by_the_model(after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        now = await two.status()
+        assert now is not None
+        note = f"note {after_s}"
+        await two.update("next", "open", note, expected_version=now.version, author="model")
+
+    changing = asyncio.ensure_future(one.update("discover", "met"))
+    await asyncio.sleep(0.45)
+    for step in range(10):
+        await by_the_model(step * 0.03)
+    await changing
+
+
+async def test_a_hook_that_aborts_or_cancels_itself_stays_owed_and_hurts_nobody() -> None:
+    ran: list[str] = []
+
+    async def on_end(goal: Goal, instance: GoalInstance) -> None:
+        ran.append(goal.id)
+        if len(ran) == 1:
+            raise AbortError("stop")
+        if len(ran) == 2:
+            gone = asyncio.get_running_loop().create_future()
+            gone.cancel()
+            await gone
+
+    agent = make_agent(ScriptedModel("hi", "hi"))
+    adapter = MemoryGoalAdapter()
+    hooks = GoalHooks(on_end=on_end)
+    runner = use_goal_runner(agent, adapter, scope=SCOPE, hooks=hooks)
+    await runner.start(SALES)
+    await runner.update("discover", "met")
+    for _ in range(2):
+        await agent.process_request("hello")
+    assert ran == ["discover"] * 3
+    now = await runner.status()
+    assert now is not None and now.due == ()
+
+
+async def test_an_adapter_that_fails_does_not_silence_a_call() -> None:
+    class Down(MemoryGoalAdapter):
+        async def get(self, scope: Scope) -> GoalInstance | None:
+            raise StoreError("goals are down")
+
+    recorder = Recorder()
+    agent = make_agent(ScriptedModel(call(update("discover", "met", 1)), "spoken"))
+    agent.add_subscriber(recorder)
+    use_goal_runner(agent, Down(), scope=SCOPE)
+    async with agent.running(), agent.turn_queue.hold("call") as hold:
+        assert (await agent.process_request("x", hold=hold)).text == "spoken"
+    assert {one.stage for one in recorder.of("error")} == {"turn_preparer", "context_provider"}
+    assert [one.result.status for one in (await results(agent)).values()] == ["error"]
