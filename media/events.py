@@ -7,7 +7,7 @@ input clock when it is emitted; nothing here has a clock of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
 from .transport import LineState
@@ -19,6 +19,8 @@ ModeName = Literal["idle", "listening", "thinking", "speaking"]
 EndReason = Literal["hangup", "remote_hangup", "limit", "linger", "error", "drain"]
 ToolStatus = Literal["success", "error", "aborted"]
 Json = object
+_HERE = {"here": True}
+"""Marks a field that stays in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ class Vad(CallEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript(CallEvent):
     """Words of one side. `start`, `end` are input samples; final assistant lines say what of
-    the text was heard and whether that is an estimate."""
+    the text was heard and whether that is an estimate. `message` is the id that the user's words
+    get in history; it is for this process and on no timeline, for ids differ from run to run."""
 
     type: ClassVar[str] = "transcript"
     role: Literal["user", "assistant"]
@@ -96,6 +99,7 @@ class Transcript(CallEvent):
     unheard: str | None = None
     interrupted: bool | None = None
     estimated: bool | None = None
+    message: str | None = field(default=None, metadata=_HERE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,32 @@ class Tool(CallEvent):
     input: Json = None
     status: ToolStatus | None = None
     duration_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks(CallEvent):
+    """The agent's plan, whole: each task with `id`, `content`, `activeForm` and `status`."""
+
+    type: ClassVar[str] = "tasks"
+    tasks: tuple[Mapping[str, Json], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox(CallEvent):
+    """What the agent asked somebody outside for and has not taken up yet, in order: each item
+    with `id`, `tag`, `request`, `blocking`, `status` and, once it was given, `response`."""
+
+    type: ClassVar[str] = "inbox"
+    items: tuple[Mapping[str, Json], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction(CallEvent):
+    """The agent began or ended to summarise the conversation for itself. Never spoken."""
+
+    type: ClassVar[str] = "compaction"
+    event: Literal["start", "end"]
+    status: Literal["ok", "aborted", "failed"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,9 +241,20 @@ def to_line(at: int, event: CallEvent) -> dict[str, object]:
     line: dict[str, object] = {"t": at / RATE, "at": at, "type": event.type}
     for item in fields(event):
         value = getattr(event, item.name)
-        if value is None:
+        if value is None or "here" in item.metadata:
             continue
-        if item.name == "parts":
-            value = [{"name": p.name, "ms": p.ms, "setting": p.setting} for p in value]
-        line[item.name] = dict(value) if isinstance(value, Mapping) else value
+        line[item.name] = _plain(value)
     return line
+
+
+def _plain(value: object) -> object:
+    """A field as JSON has it; an agent's own values go as they are."""
+    match value:
+        case LatencyPart():
+            return {"name": value.name, "ms": value.ms, "setting": value.setting}
+        case Mapping():
+            return dict(value)
+        case tuple():
+            return [_plain(one) for one in value]
+        case _:
+            return value

@@ -91,6 +91,7 @@ class Answers:
         """Ask the agent."""
         marks = ReplyMarks()
         wake, self._wake = self._wake, None
+        message = None if order.turn is None else self._parts.agent.config.new_id("msg")
         reply = Reply(
             order.gen,
             order.turn,
@@ -98,10 +99,11 @@ class Answers:
             self.new_speech(marks),
             marks,
             wake=wake,
+            message_id=message,
         )
         self._current = reply
         if order.turn is not None:
-            self._tell_user(order)
+            self._tell_user(order, message)
         self._parts.line.emit(call.Response(event="started", turn=order.turn, gen=order.gen))
         older = tuple(self._open.replies)
         task = self._parts.spawn(self._run(reply, older))
@@ -228,7 +230,7 @@ class Answers:
         own = [] if order.source in ("wake", "respond") else [order.text]
         return self.sight.show(" ".join([*words, *own]))
 
-    def _tell_user(self, order: voc.StartReply) -> None:
+    def _tell_user(self, order: voc.StartReply, message: str | None) -> None:
         self._parts.line.emit(
             call.Transcript(
                 role="user",
@@ -239,6 +241,7 @@ class Answers:
                 source="typed" if order.source == "typed" else "speech",
                 turn=order.turn,
                 gen=order.gen,
+                message=message,
             )
         )
 

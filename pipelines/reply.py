@@ -67,6 +67,8 @@ class Reply:
     token: CancelToken = field(default_factory=CancelToken)
     wake: Wake | None = None
     """What the agent wanted to say by itself, answered by this request whatever it is about."""
+    message_id: str | None = None
+    """The id that the user's words get in history."""
     asking: Asking = field(default_factory=Asking)
 
     async def run(
@@ -99,7 +101,12 @@ class Reply:
         request = self.request()
         try:
             await agent.process_request(
-                request, token=self.token, hold=hold, playback=True, subscriber=self._hear_agent
+                request,
+                token=self.token,
+                hold=hold,
+                playback=True,
+                subscriber=self._hear_agent,
+                message_id=None if isinstance(request, Wake) else self.message_id,
             )
         except AbortError as aborted:
             if request and not isinstance(request, Wake) and not aborted.user_stored:

@@ -11,7 +11,9 @@ from voxglove.media.events import (
     CallEnded,
     CallEvent,
     CallStarted,
+    Compaction,
     EndReason,
+    Inbox,
     InputGap,
     Interruption,
     LatencyPart,
@@ -23,6 +25,7 @@ from voxglove.media.events import (
     Response,
     Slot,
     SlotRemoved,
+    Tasks,
     Tool,
     ToolStatus,
     Transcript,
@@ -98,6 +101,23 @@ CASES: list[tuple[CallEvent, dict[str, object]]] = [
         {
             "type": "tool", "event": "result", "id": "t", "name": "book", "status": "aborted",
             "duration_ms": 12.5,
+        },
+    ),
+    (
+        Tasks(tasks=({"id": "1", "content": "Look", "status": "pending"},)),
+        {"type": "tasks", "tasks": [{"id": "1", "content": "Look", "status": "pending"}]},
+    ),
+    (Inbox(items=()), {"type": "inbox", "items": []}),
+    (Compaction(event="start"), {"type": "compaction", "event": "start"}),
+    (
+        Compaction(event="end", status="aborted"),
+        {"type": "compaction", "event": "end", "status": "aborted"},
+    ),
+    (
+        Transcript(role="user", text="hi", partial=False, start=1, end=2, turn=1, message="m1"),
+        {
+            "type": "transcript", "role": "user", "text": "hi", "partial": False, "start": 1,
+            "end": 2, "source": "speech", "turn": 1,
         },
     ),
     (

@@ -70,6 +70,14 @@ class Shape:
     may: Mapping[str, Check]
 
 
+def listed(*wanted: str) -> Check:
+    """A list of objects that have these keys."""
+    return lambda value: (
+        isinstance(value, list)
+        and all(isinstance(one, dict) and set(wanted) <= one.keys() for one in value)
+    )
+
+
 _SLOT: dict[str, Check] = {"id": text, "renderer": text, "input": anything, "strategy": text}
 
 SHAPES: Mapping[str, Shape] = {
@@ -124,6 +132,11 @@ SHAPES: Mapping[str, Shape] = {
             "status": one_of("success", "error", "aborted"),
             "duration_ms": number,
         },
+    ),
+    "tasks": Shape({"tasks": listed("id", "content", "activeForm", "status")}, {}),
+    "inbox": Shape({"items": listed("id", "tag", "request", "blocking", "status")}, {}),
+    "compaction": Shape(
+        {"event": one_of("start", "end")}, {"status": one_of("ok", "aborted", "failed")}
     ),
     "slot": Shape(_SLOT, {"tool_call_id": text}),
     "slot_removed": Shape({"id": text}, {}),
@@ -215,6 +228,11 @@ def _tool(line: Line) -> list[str]:
     return [] if name in line else [f"tool {line['event']} has no {name}"]
 
 
+def _compaction(line: Line) -> list[str]:
+    ended = line["event"] == "end"
+    return [] if ended == ("status" in line) else ["a compaction has a status at its end, only"]
+
+
 def _metric(line: Line) -> list[str]:
     parts, total = line.get("parts"), line.get("total_ms")
     if line["name"] != "turn_latency":
@@ -229,6 +247,7 @@ _MORE: Mapping[str, Callable[[Line], list[str]]] = {
     "transcript": _transcript,
     "response": _response,
     "tool": _tool,
+    "compaction": _compaction,
     "metric": _metric,
 }
 
