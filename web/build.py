@@ -27,11 +27,13 @@ from ..pipelines.machine import MachineConfig
 from ..pipelines.pipeline import PipelineParts, VoicePipeline
 from ..pipelines.vocabulary import TurnEvent
 from .agents import own_factories
+from .auth import is_loopback
 from .brains import OpenedModel, open_model
 from .call_agent import LineTools, LiveText, agent_info, answer_to, bound
 from .calls import BuiltCall, CallFactory
 from .config import Config
 from .config_reader import ConfigError
+from .conversation import Conversation
 from .frontdesk.bookings import Bookings
 from .frontdesk.factory import frontdesk_factory
 from .stack import Speech, open_speech
@@ -88,14 +90,15 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True)
 class OpenedCall:
-    """A call ready to run, its agent, `announce`, which emits its first event, the words of its
-    answers while they grow, and what its turn machine decides by."""
+    """A call ready to run, its agent, `announce`, which emits its first events, the words of its
+    answers while they grow, what its turn machine decides by, and the conversation so far."""
 
     call: Call
     agent: Agent
     announce: Callable[[], None]
     live_text: LiveText
     machine: MachineConfig
+    past: Conversation
 
 
 async def open_shared(
@@ -145,9 +148,14 @@ async def open_call(
     started = _started(shared, info, agent, jobs, how)
     async with (
         kept(store, agent, survivors),
-        bound(agent, live, has_display=how.has_display) as text,
+        bound(agent, live, has_display=how.has_display) as told,
     ):
-        yield OpenedCall(live, agent, lambda: live.emit(started), text, _machine(shared))
+
+        def announce() -> None:
+            for event in (started, *told.past.present):
+                live.emit(event)
+
+        yield OpenedCall(live, agent, announce, told.live_text, _machine(shared), told.past)
 
 
 def call_factory(shared: Shared) -> CallFactory:
@@ -160,10 +168,12 @@ def call_factory(shared: Shared) -> CallFactory:
                 opened.announce()
                 yield BuiltCall(
                     call=opened.call,
-                    answer=answer_to(opened.agent),
+                    answer=opened.past.noting(answer_to(opened.agent)),
                     assistant=opened.agent.name,
                     live_text=opened.live_text,
                     agent=opened.agent,
+                    past=opened.past,
+                    inbox=_opens_inbox(shared),
                 )
 
     def factory(
@@ -172,6 +182,11 @@ def call_factory(shared: Shared) -> CallFactory:
         return build(info, survivors)
 
     return factory
+
+
+def _opens_inbox(shared: Shared) -> bool:
+    """Whether the store door lets a page without a key in: on loopback, where it is open at all."""
+    return shared.stores.durable and is_loopback(shared.config.server.host)
 
 
 def _agent(

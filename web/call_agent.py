@@ -1,4 +1,5 @@
-"""One agent on one call: its slots and tools become call events, people's answers go back.
+"""One agent on one call: its slots, tools, plan and inbox become call events, people's answers go
+back.
 
 Owned by the call's context in build.py. Speaks to the agent through its public seams only
 (display stack, subscribers), and to the line through closures.
@@ -8,35 +9,48 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from ..core.agent import Agent
 from ..core.display import DisplayChange
+from ..core.errors import StoreError
 from ..core.events import (
+    CompactionEnd,
+    CompactionStart,
+    InboxChanged,
     ModelResponseComplete,
     RequestEnded,
     SubscriberEvent,
+    TasksChanged,
     TextDelta,
     ToolStarted,
     ToolUseResult,
 )
 from ..core.factory import CallInfo as AgentCallInfo
-from ..core.store import Store
+from ..core.messages import Message
+from ..core.records import InboxItem, Task, item_json, task_json
+from ..core.store import InboxStore, Store, TaskStore
 from ..media.call import Call
 from ..media.controls import CallControls, NoControls
 from ..media.events import (
     CallEnded,
     CallEvent,
+    Compaction,
+    Inbox,
     Interruption,
     Mode,
     Slot,
     SlotRemoved,
+    Tasks,
     Tool,
     Turn,
     Vad,
 )
 from ..media.transport import CallInfo
+from .bounds import first
+from .conversation import Conversation
 from .wire import Reject, Resolve
 
 log = logging.getLogger(__name__)
@@ -45,6 +59,11 @@ QUIET_S = 0.3
 """Silence after the last word before the line goes."""
 SHOW_EVERY_S = 0.15
 """How often a growing answer is shown anew."""
+TOLD_CHARS = 1_000
+"""Of one text of the plan or the inbox: people read them beside a call, and whoever wants a whole
+answer asks the store."""
+READ_S = 2.0
+"""How long a call waits for its store to say what was before; it begins all the same."""
 GOODBYE_S = 30.0
 """A goodbye that never ends to play does not keep the line open longer."""
 
@@ -140,13 +159,20 @@ class Goodbye:
 
 
 class CallReporter:
-    """Subscriber of the agent and listener of its display: tells the call."""
+    """Subscriber of the agent and listener of its display: tells the call, and `past` first, so
+    that a client that comes between two events misses none.
 
-    def __init__(self, emit: Callable[[CallEvent], None]) -> None:
+    A sub-agent's events come wrapped (core.events.SubAgentEvent) and fit nothing here: its run
+    shows as the tool call it is.
+    """
+
+    def __init__(self, emit: Callable[[CallEvent], None], past: Conversation | None = None) -> None:
         self._emit = emit
+        self._past = past or Conversation()
 
     def record(self, event: SubscriberEvent, /) -> None:
-        """Tool events of the agent; its words reach the call through the brain."""
+        """What of the agent is not speech; its words reach the call through the brain."""
+        self._past.record(event)
         match event:
             case ToolStarted():
                 self._emit(
@@ -162,6 +188,14 @@ class CallReporter:
                         duration_ms=event.duration_ms,
                     )
                 )
+            case TasksChanged():
+                self._emit(tasks_event(event.tasks))
+            case InboxChanged():
+                self._emit(inbox_event(event.items))
+            case CompactionStart():
+                self._emit(Compaction(event="start"))
+            case CompactionEnd():
+                self._emit(Compaction(event="end", status=event.status))
             case _:
                 return
 
@@ -180,6 +214,23 @@ class CallReporter:
                 tool_call_id=slot.tool_call_id,
             )
         )
+
+
+def tasks_event(tasks: Sequence[Task]) -> Tasks:
+    """The agent's plan as the call tells it."""
+    return Tasks(tasks=first([task_json(task) for task in tasks], TOLD_CHARS))
+
+
+def inbox_event(items: Sequence[InboxItem]) -> Inbox:
+    """What is not taken up of the inbox, as the call tells it: without wall-clock times, which no
+    timeline holds (CONTRACTS A)."""
+    told = [item_json(item) for item in items if item.status != "consumed"]
+    for item in told:
+        for name in ("created_at", "resolved_at"):
+            del item[name]
+        if item["response"] is None:
+            del item["response"]
+    return Inbox(items=first(told, TOLD_CHARS))
 
 
 def answer_to(agent: Agent) -> Callable[[Resolve | Reject], bool]:
@@ -231,22 +282,64 @@ class LiveText:
             self.show(self._text)
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An agent that is told to a call: its growing words, and the conversation so far."""
+
+    live_text: LiveText
+    past: Conversation
+
+
 @asynccontextmanager
-async def bound(agent: Agent, call: Call, *, has_display: bool) -> AsyncIterator[LiveText]:
-    """The agent's slots and tools are told to the call; its brain gives it life (`running`).
+async def bound(agent: Agent, call: Call, *, has_display: bool) -> AsyncIterator[Bound]:
+    """What the agent does is told to the call; its brain gives it life (`running`).
 
     Without a display nobody listens to the stack, so that permission checks deny (DESIGN 5.6).
     """
-    reporter, live = CallReporter(call.emit), LiveText()
-    agent.add_subscriber(reporter)
-    agent.add_subscriber(live)
+    stored, present = await _before(agent, call.info.call_id)
+    past = Conversation(stored, agent.outstanding, present)
+    reporter, live = CallReporter(call.emit, past), LiveText()
+    both = _InOrder(live, reporter)
+    agent.add_subscriber(both)
+    leave = call.subscribe(past.on_event)
     unsubscribe = agent.display.subscribe(reporter.on_display) if has_display else _nothing
     try:
-        yield live
+        yield Bound(live, past)
     finally:
         unsubscribe()
-        agent.remove_subscriber(reporter)
-        agent.remove_subscriber(live)
+        leave()
+        agent.remove_subscriber(both)
+
+
+class _InOrder:
+    """One subscriber that is two: a tool is told after the words that were written before it."""
+
+    def __init__(self, *subscribers: LiveText | CallReporter) -> None:
+        self._subscribers = subscribers
+
+    def record(self, event: SubscriberEvent, /) -> None:
+        for subscriber in self._subscribers:
+            subscriber.record(event)
+
+
+async def _before(agent: Agent, call_id: str) -> tuple[list[Message], list[CallEvent]]:
+    """What the agent's store holds of an earlier call: its messages, its plan and its inbox. A
+    store that fails or hangs is logged; the agent's first request will say so to the caller."""
+    store = agent.store
+    present: list[CallEvent] = []
+    try:
+        async with asyncio.timeout(READ_S):
+            messages = await store.get_messages()
+            if isinstance(store, TaskStore) and (tasks := await store.get_tasks()):
+                present.append(tasks_event(tasks))
+            if isinstance(store, InboxStore):
+                told = inbox_event(await store.get_inbox_items())
+                present += [told] if told.items else []
+            return messages, present
+    except (StoreError, TimeoutError) as error:
+        why = type(error).__name__
+        log.warning("the conversation so far was not read", extra={"call_id": call_id, "why": why})
+        return [], []
 
 
 def _nothing() -> None:

@@ -21,7 +21,7 @@ from ..media.events import EndReason
 from ..media.transport import CallInfo
 from .auth import START_TTL_S, Grant, Signer, TokenRefused, new_call_id
 from .metrics import Metrics
-from .session import Answer, CallSession
+from .session import Answer, CallSession, Past
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,10 @@ class BuiltCall:
     assistant: str = "Assistant"
     live_text: LiveWords | None = None
     agent: LiveAgent | None = None
+    past: Past | None = None
+    """What was said before a client came; None: nobody keeps it."""
+    inbox: bool = False
+    """Whether the page's own visitors may answer the agent's inbox through the store door."""
 
 
 CallFactory = Callable[[CallInfo, asyncio.TaskGroup], AbstractAsyncContextManager[BuiltCall]]
@@ -216,7 +220,12 @@ class CallRegistry:
         try:
             async with self._build(info, group) as built:
                 session = CallSession(
-                    built.call, built.answer, built.assistant, developer=self._limits.developer
+                    built.call,
+                    built.answer,
+                    built.assistant,
+                    developer=self._limits.developer,
+                    past=built.past,
+                    inbox=built.inbox,
                 )
                 if built.live_text is not None:
                     built.live_text.show = session.show_words

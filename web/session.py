@@ -1,14 +1,16 @@
 """The clients' side of one call: events out to whichever client is attached, its requests in.
 
-Owned by the call registry, lives as long as the call. Keeps no history: the agent does. A client
-that cannot keep up is its transport's business.
+Owned by the call registry, lives as long as the call. Keeps no history: the agent does, and what
+of it a client is told is conversation.py's business. A client that cannot keep up is its
+transport's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Protocol
 
 from ..core.renderers import InvalidAnswer
 from ..media.brain import ClientBargeIn, Command, Mute
@@ -31,17 +33,40 @@ Answer = Callable[[wire.Resolve | wire.Reject], bool]
 InvalidAnswer, and the slot stays open, when the answer does not fit."""
 
 
+class Past(Protocol):
+    """What was before a client came. conversation.Conversation is one."""
+
+    present: Sequence[CallEvent]
+    """What the call told before anybody could listen."""
+
+    def messages(self) -> list[wire.ServerMessage]:
+        """The conversation so far, for a client that was just attached."""
+        ...
+
+
 class CallSession:
-    """Binds one Call to the clients that come and go. `developer` lets them impair their line."""
+    """Binds one Call to the clients that come and go. `developer` lets them impair their line;
+    `inbox` says that they may answer the agent's inbox by HTTP."""
 
     def __init__(
-        self, call: Call, answer: Answer, assistant: str, *, developer: bool = False
+        self,
+        call: Call,
+        answer: Answer,
+        assistant: str,
+        *,
+        developer: bool = False,
+        past: Past | None = None,
+        inbox: bool = False,
     ) -> None:
         self.call = call
         self._answer = answer
         self._assistant = assistant
         self._developer = developer
+        self._past = past
+        self._inbox = inbox
         self._wire = wire.ServerWire()
+        for event in () if past is None else past.present:
+            self._wire.encode(call.at, event, 0)
         self._client: Client | None = None
         self._pending: set[asyncio.Future[None]] = set()
         self.attached = 0
@@ -49,7 +74,8 @@ class CallSession:
         call.subscribe(self._on_event)
 
     async def attach(self, client: Client, token: str) -> None:
-        """Put the person on `client`: `ready`, the present state, then the call goes on there.
+        """Put the person on `client`: `ready`, what was said so far, the present state, then the
+        call goes on there.
 
         A client that was attached before is closed with 4000 (voice row 70).
         """
@@ -60,9 +86,12 @@ class CallSession:
                 epoch=client.epoch,
                 assistant=self._assistant,
                 resumed=self.attached > 0,
+                inbox=self._inbox,
             )
         )
         self.attached += 1
+        if self._past is not None:
+            self._post(client, self._past.messages())
         self._post(client, self._wire.snapshot())
         self._client = client
         old = self.call.attach(_Tapped(client, self._on_message))

@@ -14,6 +14,8 @@ from ..media.brain import ClientBargeIn, Command, Commit, Interrupt, Mute, PushT
 from ..media.events import (
     CallEnded,
     CallEvent,
+    Compaction,
+    Inbox,
     Interruption,
     Metric,
     Mode,
@@ -21,6 +23,8 @@ from ..media.events import (
     Response,
     Slot,
     SlotRemoved,
+    Tasks,
+    Tool,
     Transcript,
     to_line,
 )
@@ -99,9 +103,12 @@ def _impair(message: Mapping[str, object]) -> Impair:
     )
 
 
-def ready(*, call_id: str, token: str, epoch: int, assistant: str, resumed: bool) -> ServerMessage:
-    """The first message of every attach. `token` re-attaches for as long as the call lives."""
-    return {
+def ready(
+    *, call_id: str, token: str, epoch: int, assistant: str, resumed: bool, inbox: bool = False
+) -> ServerMessage:
+    """The first message of every attach. `token` re-attaches for as long as the call lives.
+    `inbox`: whoever looks at the page may answer what the agent asks somebody outside."""
+    found: ServerMessage = {
         "t": "ready",
         "sessionId": call_id,
         "callId": call_id,
@@ -112,6 +119,7 @@ def ready(*, call_id: str, token: str, epoch: int, assistant: str, resumed: bool
         "assistantName": assistant,
         "resumed": resumed,
     }
+    return found | ({"inbox": f"/sessions/{call_id}/inbox"} if inbox else {})
 
 
 def error(code: str, message: str, field: str | None = None) -> ServerMessage:
@@ -141,6 +149,11 @@ class _Answer:
     sounds: bool = False
     text: str = ""
 
+    @property
+    def chars(self) -> int:
+        """How long its text is, as a page counts (UTF-16)."""
+        return len(self.text.rstrip().encode("utf-16-le", "surrogatepass")) // 2
+
     def speech(self, sent: int) -> list[ServerMessage]:
         if not self.sounds or not self.text.strip():
             return []
@@ -150,21 +163,25 @@ class _Answer:
 class ServerWire:
     """Call events -> server messages, for all sockets of one call.
 
-    Remembers only what a re-attaching client must be told: mode, mute, open slots, and whether a
-    client's own barge-in awaits its answer.
+    Remembers only what a re-attaching client must be told: mode, mute, open slots, the agent's
+    plan, inbox and compaction as they were last told, and whether a client's own barge-in awaits
+    its answer.
     """
 
     def __init__(self) -> None:
         self._mode = "listening"
         self._muted = False
         self._slots: dict[str, ServerMessage] = {}
+        self._agent: dict[str, ServerMessage] = {}
+        """The last line of each type that says how the agent stands."""
         self._barge_in = False
         self._answer = _Answer()
 
     def snapshot(self) -> list[ServerMessage]:
         """What a client that was just attached is told after `ready`."""
         self._barge_in = False
-        return [self._state(), *self._slots.values()]
+        again = [{**line, "again": True} for line in self._agent.values()]
+        return [self._state(), *self._slots.values(), *again]
 
     def muted(self, on: bool) -> list[ServerMessage]:
         """The caller's audio was muted or unmuted."""
@@ -210,7 +227,16 @@ class ServerWire:
             case CallEnded():
                 return []  # the transport says bye, last of all
             case _:
-                return [_plain(at, event)]
+                return [self._line(at, event)]
+
+    def _line(self, at: int, event: CallEvent) -> ServerMessage:
+        line = _plain(at, event)
+        behind = self._answer.chars
+        if isinstance(event, Tool) and event.event == "started" and behind:
+            return line | {"behind": {"turnId": self._answer.turn, "chars": behind}}
+        if isinstance(event, Tasks | Inbox | Compaction):
+            self._agent[event.type] = line
+        return line
 
     def _state(self) -> ServerMessage:
         quiet = self._muted and self._mode == "listening"
@@ -279,11 +305,16 @@ def _agent_words(event: Transcript, sent: int) -> list[ServerMessage]:
         return [said]
     if event.heard is None and event.unheard is None:
         return [said]
-    told: ServerMessage = {
+    told = heard_of(event)
+    return [said, told] if event.source == "narration" else [told]
+
+
+def heard_of(event: Transcript) -> ServerMessage:
+    """What of an answer reached the caller, by its final transcript."""
+    return {
         "t": "heard",
         "turnId": event.turn,
         "heard": event.heard or "",
         "unheard": event.unheard or "",
         "interrupted": bool(event.interrupted),
     }
-    return [said, told] if event.source == "narration" else [told]

@@ -10,7 +10,13 @@ import pytest
 
 from tests.web.echo import EchoBrain
 from voxglove.core.builder import Glove
-from voxglove.core.events import RequestEnded, TextDelta, ToolStarted, ToolUseResult
+from voxglove.core.events import (
+    ModelResponseComplete,
+    RequestEnded,
+    TextDelta,
+    ToolStarted,
+    ToolUseResult,
+)
 from voxglove.core.messages import ToolResultData
 from voxglove.core.model import Model
 from voxglove.media.call import Call, CallPolicy
@@ -77,6 +83,20 @@ async def test_without_a_display_nobody_is_shown_a_slot() -> None:
             assert not agent.display.has_audience
             agent.display.push_and_forget("generic")
         assert not [event for event in events if isinstance(event, Slot)]
+
+
+async def test_words_are_shown_before_the_tool_that_follows_them() -> None:
+    async with live() as (call, events):
+        agent = agent_of().build()
+        order: list[object] = []
+        call.subscribe(lambda at, event: order.append(type(event).__name__))
+        async with agent.running(), bound(agent, call, has_display=False) as told:
+            told.live_text.show = order.append
+            agent.notify_subscribers(TextDelta(text="Wait.", message_id="m"))
+            agent.notify_subscribers(ModelResponseComplete(text="Wait.", message_id="m"))
+            agent.notify_subscribers(ToolStarted(call_id="1", tool_name="book", input={}))
+            await asyncio.sleep(0.01)
+        assert order == ["Wait.", "Wait.", "Tool"]
 
 
 def test_tools_are_told_once_started_and_once_ended() -> None:

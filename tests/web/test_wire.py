@@ -10,6 +10,8 @@ from voxglove.media.brain import ClientBargeIn, Commit, Interrupt, Mute, PushToT
 from voxglove.media.events import (
     CallEnded,
     CallEvent,
+    Compaction,
+    Inbox,
     InputGap,
     Interruption,
     LatencyPart,
@@ -19,6 +21,7 @@ from voxglove.media.events import (
     Response,
     Slot,
     SlotRemoved,
+    Tasks,
     Tool,
     Transcript,
     Turn,
@@ -73,6 +76,9 @@ TOLD = [
     (Turn(event="committed", reason="r", text="t"), ["event"]),
     (Vad(event="start", position=0), ["event"]),
     (InputGap(samples=5), ["event"]),
+    (Tasks(tasks=()), ["event"]),
+    (Inbox(items=()), ["event"]),
+    (Compaction(event="start"), ["event"]),
     (CallEnded(reason="hangup", late=0, turns=0), []),
 ]
 
@@ -137,6 +143,41 @@ def test_a_client_that_comes_back_is_told_mode_and_open_slots() -> None:
     state, slot_b = server.snapshot()
     assert state["state"] == "thinking"
     assert (slot_b["t"], slot_b["id"], slot_b["tool_call_id"]) == ("slot", "b", "c")
+
+
+def test_a_client_that_comes_back_is_told_how_the_agent_stands() -> None:
+    """Also that the plan is empty again: the page may remember another."""
+    server = wire.ServerWire()
+    assert len(server.snapshot()) == 1, "nothing of it was ever told"
+    for event in (Tasks(tasks=({"id": "1"},)), Compaction(event="start"), Tasks(tasks=())):
+        server.encode(16_000, event, 0)
+    _, tasks, compaction = server.snapshot()
+    line = {"t": 1.0, "at": 16_000, "type": "tasks", "tasks": []}
+    assert tasks == {"t": "event", "event": line, "again": True}
+    assert compaction["event"]["event"] == "start"  # type: ignore[index]
+    (told,) = server.encode(16_000, Tasks(tasks=()), 0)
+    assert "again" not in told
+
+
+def test_a_tool_is_told_with_the_words_written_before_it() -> None:
+    """They may sound later; a page keeps their place. Counted as a page counts."""
+    server = wire.ServerWire()
+    server.encode(0, Response(event="started", turn=3), 0)
+    started = Tool(event="started", id="1", name="n", input={})
+    assert "behind" not in server.encode(0, started, 0)[0]
+    server.words("Wait \U0001f600 ", 0)
+    (told,) = server.encode(0, started, 0)
+    assert told["behind"] == {"turnId": 3, "chars": 7}
+    result = Tool(event="result", id="1", name="n", status="success")
+    assert "behind" not in server.encode(0, result, 0)[0]
+
+
+def test_ready_names_the_inbox_only_where_a_page_may_answer_it() -> None:
+    told = [
+        wire.ready(call_id="c", token="t", epoch=0, assistant="A", resumed=False, inbox=inbox)
+        for inbox in (True, False)
+    ]
+    assert [one.get("inbox") for one in told] == ["/sessions/c/inbox", None]
 
 
 def test_pause_and_resume_only_after_a_barge_in_and_each_once() -> None:

@@ -1,0 +1,303 @@
+"""The conversation of one call as a page shows it: the timeline of its agent, and what only the
+call knows beside it.
+
+One `TimelineBuilder`, begun with the agent's stored history and fed with the agent's events, is
+the truth; a page that comes anew is told it and keeps none of its own. From the call come the turn
+an entry belongs to, whether it was typed, the cards of the display with their answers, words
+outside every turn, and what of the running answer may be shown. Owned by the call's context in
+call_agent.py; keeps no store and asks none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..core.events import (
+    MessageStored,
+    ModelResponse,
+    ModelResponseComplete,
+    RequestStarted,
+    SubscriberEvent,
+    TextDelta,
+    ToolUse,
+    ToolUseResult,
+)
+from ..core.messages import Message
+from ..core.timeline import TextEntry, TimelineBuilder, TimelineEntry, UserEntry, entry_json
+from ..media.events import CallEvent, Response, Slot, SlotRemoved, Transcript, Turn, to_line
+from .bounds import Entry, newest
+from .wire import Reject, Resolve, ServerMessage, heard_of
+
+HISTORY = 400
+"""Messages of a stored conversation that its timeline begins with."""
+Answer = Callable[[Resolve | Reject], bool]
+MAX_BESIDE = 100
+"""Cards, and words outside every turn, that are remembered."""
+
+
+@dataclass(slots=True)
+class _Beside:
+    """Something on the page that is no message: it stands behind entry `after`."""
+
+    entry: Entry
+    after: str | None
+    tool: str | None = None
+    turn: int | None = None
+
+    def place(self, known: Collection[str], turns: Mapping[object, str]) -> str | None:
+        """The entry it stands behind: its tool's, that of its turn's words, or the last one at
+        the time. None: before all of them."""
+        if self.tool in known:
+            return self.tool
+        if self.turn in turns:
+            return turns[self.turn]
+        return self.after
+
+
+@dataclass(slots=True)
+class _Running:
+    """The answer that was begun last, and the agent's request for it."""
+
+    turn: int | None = None
+    gen: int | None = None
+    sounds: bool = True
+    concluded: Transcript | None = None
+    """What the call said was heard of it; history follows a moment later."""
+    request: str = ""
+    request_turn: int | None = None
+    messages: list[str] = field(default_factory=list)
+    """Those of the request, in order."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the call said about messages and tools, by their ids."""
+
+    turns: dict[str, int | None] = field(default_factory=dict)
+    """Messages of this call; None: of no turn of the caller."""
+    typed: set[str] = field(default_factory=set)
+    sounded: set[str] = field(default_factory=set)
+    """Messages of answers of which a sound was played, however little."""
+    durations: dict[str, float] = field(default_factory=dict)
+
+
+class Conversation:
+    """See the module. Give it to the agent's reporter (`record`) and to the call (`on_event`).
+
+    `stored` is the history the call begins with, `outstanding` are tool calls that still run.
+    """
+
+    def __init__(
+        self,
+        stored: Sequence[Message] = (),
+        outstanding: Collection[str] = (),
+        present: Sequence[CallEvent] = (),
+    ) -> None:
+        self.present = present
+        """The plan and the inbox that the call begins with, told when it is announced."""
+        self._builder = TimelineBuilder.from_history(stored[-HISTORY:], outstanding)
+        self._known = _Known()
+        self._running = _Running()
+        self._waiting: dict[str, Transcript] = {}
+        """What the caller said that is not in history yet, by the id it gets there."""
+        self._cards: dict[str, _Beside] = {}
+        self._asides: deque[_Beside] = deque(maxlen=MAX_BESIDE)
+        self._numbers = 0
+
+    # ---- what it hears
+
+    def record(self, event: SubscriberEvent, /) -> None:
+        """An event of the agent. A sub-agent's come wrapped and change nothing here."""
+        self._builder.record(event)
+        match event:
+            case RequestStarted():
+                turn = self._known.turns.get(event.user_message_id or "")
+                self._running.request, self._running.request_turn = event.run_id, turn
+                self._running.messages = []
+            case TextDelta(phase="answer") | ToolUse() | ModelResponse() | ModelResponseComplete():
+                if event.run_id == self._running.request:
+                    self._place(event.message_id)
+            case MessageStored() if event.message.is_user_turn:
+                self._took(event.message.id)
+            case ToolUseResult():
+                self._known.durations[event.call_id] = event.duration_ms
+            case _:
+                return
+
+    def on_event(self, at: int, event: CallEvent) -> None:
+        """Sink of the call."""
+        match event:
+            case Transcript(partial=False):
+                self._said(event)
+            case Response():
+                self._answered(event)
+            case Turn(event="dropped"):
+                self._waiting = {k: v for k, v in self._waiting.items() if v.turn != event.turn}
+            case Slot():
+                self._show(event)
+            case SlotRemoved() if event.id in self._cards:
+                self._cards[event.id].entry["state"] = "gone"
+            case _:
+                return
+
+    def noting(self, answer: Answer) -> Answer:
+        """`answer`, and what was answered stays with the card."""
+
+        def noted(request: Resolve | Reject) -> bool:
+            taken = answer(request)
+            card = self._cards.get(request.id)
+            if taken and card is not None:
+                if isinstance(request, Resolve):
+                    card.entry |= {"state": "answered", "value": request.value}
+                else:
+                    card.entry |= {"state": "refused", "reason": request.reason}
+            return taken
+
+        return noted
+
+    # ---- what it tells
+
+    def messages(self) -> list[ServerMessage]:
+        """What a client that was just attached is told of everything said so far."""
+        entries = self.entries()
+        if not entries:
+            return []
+        told = newest(entries)
+        found: list[ServerMessage] = [
+            {"t": "timeline", "entries": told, "earlier": len(entries) - len(told)}
+        ]
+        concluded = self._running.concluded
+        if concluded is not None and self._unsettled(concluded.turn):
+            found.append(heard_of(concluded))
+        return found
+
+    def entries(self) -> list[Entry]:
+        """Everything, in the order of the conversation."""
+        shown = [*self._shown(), *self._words()]
+        turns: dict[object, str] = {
+            one["turn"]: str(one["id"]) for one in shown if one["kind"] == "user" and "turn" in one
+        }
+        known = [str(one["id"]) for one in shown]
+        behind: dict[str | None, list[Entry]] = {}
+        for beside in (*self._asides, *self._cards.values()):
+            place = beside.place(known, turns)
+            lost = place is not None and place not in known
+            behind.setdefault(known[-1] if lost and known else place, []).append(beside.entry)
+        found = behind.get(None, [])
+        for entry in shown:
+            found += [entry, *behind.get(str(entry["id"]), ())]
+        return found
+
+    # ---- inside
+
+    def _shown(self) -> Iterator[Entry]:
+        """The agent's timeline, with what is known beside it."""
+        drawn = {card.tool for card in self._cards.values()}
+        for entry in self._builder.entries:
+            if not self._withheld(entry):
+                yield self._told(entry, drawn)
+
+    def _told(self, entry: TimelineEntry, drawn: Collection[str | None]) -> Entry:
+        found = entry_json(entry)
+        turn = self._known.turns.get(entry.id)
+        if turn is not None:
+            found["turn"] = turn
+        match entry:
+            case UserEntry() if entry.id in self._known.typed:
+                found["source"] = "typed"
+            case TextEntry() if self._is_live(entry):
+                found["live"] = True
+            case TextEntry() if entry.heard == "" and entry.id in self._known.sounded:
+                found["sounded"] = True
+            case _ if entry.id in self._known.durations:
+                found["duration_ms"] = self._known.durations[entry.id]
+        if entry.id in drawn:
+            found.pop("renderData", None)  # the card itself is told
+        return found
+
+    def _is_live(self, entry: TextEntry) -> bool:
+        """Whether the call will still say what was heard of it."""
+        return entry.heard is None and entry.id in self._known.turns
+
+    def _withheld(self, entry: TimelineEntry) -> bool:
+        """Words of an answer that does not sound yet: a caller who goes on talking never hears
+        them."""
+        if not isinstance(entry, TextEntry) or not self._is_live(entry):
+            return False
+        return not self._running.sounds and self._known.turns[entry.id] == self._running.turn
+
+    def _words(self) -> Iterator[Entry]:
+        """What the caller said and the agent has not taken up."""
+        for message_id, said in self._waiting.items():
+            found: Entry = {"kind": "user", "id": message_id, "text": said.text}
+            found |= {} if said.turn is None else {"turn": said.turn}
+            yield found | ({"source": "typed"} if said.source == "typed" else {})
+
+    def _unsettled(self, turn: int | None) -> bool:
+        return any(
+            isinstance(entry, TextEntry)
+            and self._is_live(entry)
+            and self._known.turns[entry.id] == turn
+            for entry in self._builder.entries
+        )
+
+    def _said(self, event: Transcript) -> None:
+        if event.role == "user" and event.message is not None:
+            self._known.turns[event.message] = event.turn
+            self._waiting[event.message] = event
+            if event.source == "typed":
+                self._known.typed.add(event.message)
+        elif event.source == "narration":
+            self._numbers += 1
+            entry: Entry = {"kind": "aside", "id": f"aside_{self._numbers}", "text": event.text}
+            self._asides.append(_Beside(entry, self._last(), turn=event.turn))
+        elif event.role == "assistant" and event.gen == self._running.gen:
+            self._running.concluded = event
+
+    def _answered(self, event: Response) -> None:
+        running = self._running
+        if event.event == "started":
+            self._running = _Running(
+                event.turn,
+                event.gen,
+                sounds=False,
+                request=running.request,
+                request_turn=running.request_turn,
+                messages=running.messages,
+            )
+        elif event.event == "audio" and event.gen == running.gen:
+            running.sounds = True
+            self._known.sounded.update(running.messages)
+
+    def _place(self, message_id: str) -> None:
+        """The running request writes this message."""
+        if message_id in self._known.turns:
+            return
+        self._known.turns[message_id] = self._running.request_turn
+        self._running.messages.append(message_id)
+        if self._running.sounds:
+            self._known.sounded.add(message_id)
+
+    def _took(self, message_id: str) -> None:
+        """A user's message is in history; words of turns that were cut before it are part of it."""
+        waiting = list(self._waiting)
+        ends = waiting.index(message_id) + 1 if message_id in waiting else len(waiting)
+        for one in waiting[:ends]:
+            del self._waiting[one]
+
+    def _show(self, event: Slot) -> None:
+        entry: Entry = {"kind": "slot", "id": event.id, "state": "open"}
+        line = to_line(0, event)
+        entry |= {name: line[name] for name in ("renderer", "input", "strategy")}
+        if event.tool_call_id is not None:
+            entry["tool_call_id"] = event.tool_call_id
+        self._cards.pop(event.id, None)
+        self._cards[event.id] = _Beside(entry, self._last(), tool=event.tool_call_id)
+        while len(self._cards) > MAX_BESIDE:
+            del self._cards[next(iter(self._cards))]
+
+    def _last(self) -> str | None:
+        entries = self._builder.entries
+        return entries[-1].id if entries else None
