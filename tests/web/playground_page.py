@@ -41,6 +41,32 @@ def latency(turn: int, total: float, **parts: float) -> Message:
     return {"t": "metric", "name": "turn_latency", "turn": turn, "total_ms": total, "parts": owned}
 
 
+def past_of(messages: list[Message]) -> Message:
+    """The `timeline` by which a server tells these messages to a page that comes anew. Their
+    answers stand where they ended."""
+    entries: dict[str, Message] = {}
+    for number, message in enumerate(messages):
+        turn = {} if message.get("turnId") is None else {"turn": message["turnId"]}
+        match message:
+            case {"t": "utterance", "text": text, "source": source}:
+                found = {"kind": "user", "text": text, **turn}
+                entries[f"m{number}"] = found | ({"source": source} if source == "typed" else {})
+            case {"t": "heard", "heard": heard, "unheard": unheard, "interrupted": cut}:
+                words = {"text": heard + unheard, "heard": heard, "unheard": unheard}
+                found = {"kind": "agent_text", **words, **turn}
+                entries[f"m{number}"] = found | ({"interrupted": True} if cut else {})
+            case {"t": "event", "event": {"type": "tool", "id": call, **fields}}:
+                known = entries.setdefault(call, {"kind": "tool", "status": "running"})
+                known |= {k: fields[k] for k in ("name", "input", "status") if k in fields}
+                known |= {k: fields[k] for k in ("duration_ms",) if k in fields}
+            case {"t": "slot", "id": slot, **fields}:
+                entries[slot] = {**fields, "kind": "slot", "state": "open"}
+            case {"t": "slot_removed", "id": slot}:
+                entries[slot]["state"] = "gone"
+    told = [{**entry, "id": name} for name, entry in entries.items()]
+    return {"t": "timeline", "entries": told, "earlier": 0}
+
+
 @dataclass
 class Playground:
     """An open page with a fake call."""
@@ -67,6 +93,12 @@ class Playground:
         await self.page.evaluate("([w, n]) => window.fakeCall.play(w, 0, n)", [waves, frames])
         await self.pictures()
 
+    async def conversation(self) -> list[list[str]]:
+        """Each item of the conversation as it is shown: its class, and its words."""
+        found = await self.page.evaluate(CONVERSATION)
+        assert isinstance(found, list)
+        return found
+
     async def pictures(self, count: int = 2) -> None:
         """Wait until the browser has drawn."""
         for _ in range(count):
@@ -79,6 +111,11 @@ class Playground:
 
     async def texts(self, selector: str) -> list[str]:
         return await self.chrome.texts(selector)
+
+
+CONVERSATION = """() => [...document.querySelectorAll("#transcript > *")]
+  .filter((one) => !one.hidden && one.id !== "empty")
+  .map((one) => [one.className, one.textContent])"""
 
 
 @asynccontextmanager

@@ -1,12 +1,16 @@
 // The page: one button, and what follows from pressing it. Binds the call to the views.
 
+import { AgentView } from "./agent.js";
 import { Call, insecure } from "./call.js";
 import { Controls } from "./controls.js";
 import { Developer, lineName } from "./developer.js";
-import { button, clockTime, download, find, make } from "./dom.js";
+import { clockTime, download, find, make } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { Keep } from "./keep.js";
+import { Meters } from "./meters.js";
+import { Notice } from "./notice.js";
 import { Panel } from "./panel.js";
+import { Past } from "./past.js";
 import { Slots } from "./slots.js";
 import { bindTheme } from "./theme.js";
 import { ToolCalls } from "./toolcalls.js";
@@ -15,11 +19,8 @@ import { Waterfall } from "./waterfall.js";
 import { Waveforms } from "./waveforms.js";
 
 const page = document.documentElement;
-const view = Object.fromEntries(
-  ["talk", "talk-label", "state", "line", "clock", "notice", "save-sound", "save-timeline"].map(
-    (id) => [id, find(id)]
-  )
-);
+const IDS = ["talk", "talk-label", "state", "line", "clock", "save-sound", "save-timeline"];
+const view = Object.fromEntries(IDS.map((id) => [id, find(id)]));
 const WORDS = {
   listening: "Listening",
   thinking: "Thinking …",
@@ -32,14 +33,18 @@ const ADVICE = {
   ERR_STT_CONNECTION: "The agent may not hear you. You can type meanwhile.",
   ERR_TTS_CONNECTION: "The agent may stay silent. Its words appear below.",
 };
-const METER_EVERY = 12; // levels between two values for screen readers
+const CONTINUED = "Continued after reload";
 
 let call = null;
 let last = null; // the call whose sound can be saved
 let continued = false;
+const latencies = new Map(); // turn -> how long its answer took, for the notes below answers
 
 const now = () => call?.now() ?? 0;
 const keep = new Keep();
+const meters = new Meters({ in: find("meter-in"), out: find("meter-out") });
+const notices = new Notice(find("notice"));
+const notice = (words) => notices.show(words);
 const inspector = new Inspector(find("events"), now);
 const waterfall = new Waterfall(find("turns"));
 const panel = new Panel((name) => name === "events" && inspector.later());
@@ -47,12 +52,16 @@ const transcript = new Transcript(find("transcript"), find("empty"), (turn) => {
   panel.show("turns");
   waterfall.show(turn);
 });
-const tools = new ToolCalls((chip) => place(chip));
+const tools = new ToolCalls((chip, id) => place(chip, slots.of(id)));
 const slots = new Slots(find("slots"), (card) => place(card), {
   send: (message) => call?.send(message),
-  settled: (id, outcome) => keep.add({ t: "settled", id, outcome }),
   asked: (title) => (find("asks").textContent = `The agent shows: ${title}`),
 });
+const past = new Past({ transcript, tools, slots, place });
+const agent = new AgentView(
+  { root: find("agent"), strip: find("agent-strip"), said: find("agent-said") },
+  { offer: (on) => panel.offer("agent", on), open: () => panel.show("agent") }
+);
 const developer = new Developer(find("developer"), {
   impair: (setting) => call?.impair(setting),
   speaker: (deviceId) => call?.useSpeaker(deviceId),
@@ -69,7 +78,7 @@ const waves = new Waveforms(
 );
 const controls = new Controls({
   call: () => call,
-  picture: showPicture,
+  picture: (url, name) => transcript.picture(url, name),
   notice,
   mode: () => call && showState(page.dataset.state),
   read: (on) => transcript.readAloud(on),
@@ -81,9 +90,10 @@ const controls = new Controls({
   },
 });
 
-function place(card) {
-  transcript.breakHere();
-  transcript.add(card);
+function place(card, before) {
+  const above = before?.isConnected ? before : null;
+  if (!above) transcript.breakHere();
+  transcript.add(card, above);
 }
 
 async function start({ resume = false } = {}) {
@@ -119,37 +129,53 @@ async function listDevices(list) {
 }
 
 function clear() {
-  for (const each of [transcript, tools, slots, waterfall, waves, inspector, keep]) each.clear();
+  for (const each of [transcript, tools, slots, agent, waterfall, waves, inspector, keep])
+    each.clear();
+  latencies.clear();
 }
 
-/** What each message means to the views; the same for one that a reload brings back. */
+/** What only this page kept over a reload; the conversation itself comes from the server. */
+const KEPT = {
+  utterance: (message) => waterfall.utterance(message),
+  metric: (message) => {
+    if (message.name !== "turn_latency") return;
+    latencies.set(message.turn, message);
+    waterfall.latency(message);
+  },
+  event: ({ event }) => waves.event(event),
+};
+
+/** What each message means to the views. */
 const SHOW = {
+  timeline: drawPast,
   partial: ({ text }) => transcript.heardSoFar(text),
   utterance: (message) => {
     transcript.utterance(message);
-    waterfall.utterance(message);
+    KEPT.utterance(message);
   },
   speech: (message) => transcript.speech(message),
   heard: (message) => transcript.heard(message),
   slot: (message) => slots.show(message),
   slot_removed: ({ id }) => slots.remove(id),
   metric: (message) => {
-    if (message.name !== "turn_latency") return;
-    transcript.latency(message);
-    waterfall.latency(message);
+    KEPT.metric(message);
+    if (message.name === "turn_latency") transcript.latency(message);
   },
-  event: ({ event }) => {
-    waves.event(event);
+  event: ({ event, behind }) => {
+    KEPT.event({ event });
+    agent.event(event);
+    if (behind) transcript.reserve(behind, slots.of(event.id));
     if (event.type === "turn") transcript.turn(event);
     else if (event.type === "tool") tools.tool(event);
   },
-  settled: ({ id, outcome }) => slots.settle(id, outcome),
-  picture: ({ name }) => transcript.picture(null, name),
 };
 
 const LIVE = {
   ready,
-  state: ({ state }) => showState(state),
+  state: ({ state }) => {
+    continued = false; // all that was before has been told
+    showState(state);
+  },
   error: (message) => {
     if (slots.refuse(message)) return;
     notice([message.message, ADVICE[message.code]].filter(Boolean).join(" "));
@@ -162,24 +188,28 @@ function take(message) {
   (LIVE[message.t] ?? SHOW[message.t])?.(message);
 }
 
-function ready({ callId, config, assistantName }) {
+function drawPast(message) {
+  past.draw(message);
+  for (const metric of latencies.values()) transcript.latency(metric);
+  if (continued) transcript.rule(CONTINUED);
+}
+
+function ready({ callId, config, assistantName, inbox = null }) {
   if (keep.call !== null && keep.call !== callId) clear(); // what was kept is another call's
   keep.call = callId;
   slots.renew();
-  if (continued) transcript.rule("Continued after reload");
-  continued = false;
+  agent.answers(inbox);
+  if (continued) transcript.rule(CONTINUED); // unless what was said is drawn first
   developer.fact("call", callId);
   developer.fact("agent", assistantName);
   if (config) developer.fact("sound", `${config.rate / 1000} kHz, ${config.frame_ms} ms frames`);
 }
 
 function restore() {
-  const kept = keep.load();
-  for (const message of kept) {
-    if (message.t !== "settled" && message.t !== "picture") inspector.add(message, null);
-    SHOW[message.t]?.(message);
+  for (const message of keep.load()) {
+    inspector.add(message, null);
+    KEPT[message.t]?.(message);
   }
-  transcript.dropPartial();
 }
 
 function showPhase(phase, words) {
@@ -202,8 +232,9 @@ function finish(words) {
   call = null;
   transcript.dropPartial();
   slots.renew();
+  agent.rest();
   controls.rest();
-  for (const side of ["in", "out"]) showMeter(side, 0, true);
+  meters.rest();
   const never = page.dataset.view === "first";
   view.state.textContent = never
     ? "Press the button and speak."
@@ -237,42 +268,16 @@ function showState(state) {
   view.state.textContent = state === "listening" ? listening : (WORDS[state] ?? state);
 }
 
-let levels = 0;
 function showLevel(side, level) {
-  levels += 1;
-  showMeter(side, level, levels % METER_EVERY < 2);
+  meters.show(side, level);
   const speaking = page.dataset.state === "speaking";
   if ((side === "out") === speaking)
     page.style.setProperty("--level", Math.min(1, level * 6).toFixed(3));
 }
 
-function showMeter(side, level, aloud) {
-  const meter = find(`meter-${side}`);
-  const shown = Math.min(1, Math.sqrt(level) * 1.8);
-  meter.style.setProperty("--fill", shown.toFixed(3));
-  if (aloud) meter.setAttribute("aria-valuenow", String(Math.round(shown * 100)));
-}
-
 function showClock() {
   view.clock.hidden = page.dataset.view === "first";
   if (call) view.clock.textContent = clockTime(now());
-}
-
-function showPicture(url, name) {
-  transcript.picture(url, name);
-  keep.add({ t: "picture", name });
-}
-
-/** What went wrong and what to do; several stand below each other, none twice. */
-function notice(words) {
-  const { notice: box } = view;
-  if (!words) box.replaceChildren();
-  else if (![...box.querySelectorAll("p")].some((one) => one.textContent === words)) {
-    const close = box.querySelector("button") ?? button("Dismiss", "small", () => notice(null));
-    box.append(make("p", "", words), close);
-    while (box.querySelectorAll("p").length > 3) box.querySelector("p").remove();
-  }
-  box.hidden = !box.childElementCount;
 }
 
 view.talk.addEventListener("click", () => (call ? call.hangUp() : start()));

@@ -230,7 +230,7 @@ export class Call {
         this.sound.pause(message.t === "pause");
         break;
       case "event":
-        this.clock.observe(message.event.t);
+        if (!message.again) this.clock.observe(message.event.t);
         break;
     }
     this.tell("message", message);

@@ -24,6 +24,10 @@ const WORDS = {
   heard: ({ turnId, heard, interrupted }) =>
     `${turnId ?? "–"}${interrupted ? " interrupted" : ""}: ${heard}`,
   slot: ({ id, renderer }) => `${id}, ${renderer}`,
+  tasks: ({ tasks }) => tasks.map(({ status, content }) => `${status}: ${content}`).join(", "),
+  inbox: ({ items }) => items.map(({ status, request }) => `${status}: ${request}`).join(", "),
+  compaction: ({ event, status }) => status ?? event,
+  timeline: ({ entries, earlier }) => `${entries.length} entries, ${earlier} earlier ones`,
   error: ({ code, message }) => `${code}: ${message}`,
   ready: ({ callId, resumed }) => `${callId}${resumed ? ", taken up again" : ""}`,
   bye: ({ reason }) => reason,
@@ -57,7 +61,7 @@ export class EventLog {
     };
     this.entries.push(entry);
     this.types.set(type, (this.types.get(type) ?? 0) + 1);
-    if (message.t === "event") this.lines.push(line);
+    if (message.t === "event" && !message.again) this.lines.push(line);
     if (this.lines.length > 5 * MOST) this.lines.shift();
     if (this.entries.length > MOST) this.drop(this.entries.shift());
     return entry;

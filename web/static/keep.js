@@ -1,5 +1,6 @@
-// What a reload may not lose: the messages the conversation was drawn from, bounded, in this tab's
-// sessionStorage. A new call begins empty. Never throws: a browser may forbid storage.
+// What a reload may not lose and the server does not tell again: what came over the line, for the
+// details and the marks, bounded, in this tab's sessionStorage. The conversation is not drawn from
+// it. A new call begins empty. Never throws: a browser may forbid storage.
 
 const KEY = "voxglove.conversation";
 const MOST = 500;
@@ -13,8 +14,6 @@ const KINDS = new Set([
   "slot_removed",
   "metric",
   "event",
-  "settled",
-  "picture",
 ]);
 
 export class Keep {
@@ -42,9 +41,8 @@ export class Keep {
     this.save();
   }
 
-  /** `settled` and `picture` are the page's own: what was answered and shown here. */
   add(message) {
-    if (!KINDS.has(message.t)) return;
+    if (!KINDS.has(message.t) || message.again) return;
     const last = this.messages.at(-1);
     const grows = message.t === "speech" && last?.t === "speech" && last.turnId === message.turnId;
     if (grows && message.text.startsWith(last.text)) this.messages.pop();

@@ -1,4 +1,5 @@
-// The details at the side: three tabs, open or closed. In narrow windows a sheet from below.
+// The details at the side: tabs, open or closed. In narrow windows a sheet from below. A tab that
+// has nothing to show is hidden.
 
 import { find } from "./dom.js";
 import { remember, wish } from "./wishes.js";
@@ -18,7 +19,7 @@ export class Panel {
       tab.addEventListener("click", () => this.pick(tab));
       tab.addEventListener("keydown", (event) => this.key(event, tab));
     }
-    const wished = this.tabs.find((tab) => tab.id === wish("tab"));
+    const wished = this.shown.find((tab) => tab.id === wish("tab"));
     if (wished) this.pick(wished);
     this.open(!this.narrow.matches && wish("panel", true));
     this.narrow.addEventListener("change", () =>
@@ -43,30 +44,42 @@ export class Panel {
     if (byHand) (on ? this.picked : this.toggle).focus();
   }
 
+  get shown() {
+    return this.tabs.filter((tab) => !tab.hidden);
+  }
+
+  /** Whether tab `name` has something to show. */
+  offer(name, on) {
+    const tab = find(`tab-${name}`);
+    tab.hidden = !on;
+    if (!on && tab === this.picked) this.pick(this.shown[0], false);
+  }
+
   get picked() {
     return this.tabs.find((tab) => tab.getAttribute("aria-selected") === "true");
   }
 
-  /** Open it at `name`: "turns", "events" or "developer". */
+  /** Open it at `name`: "turns", "agent", "events" or "developer". */
   show(name) {
     this.pick(find(`tab-${name}`));
     if (!this.isOpen) this.open(true, true);
   }
 
-  pick(picked) {
+  pick(picked, byHand = true) {
     for (const tab of this.tabs) {
       const on = tab === picked;
       tab.setAttribute("aria-selected", String(on));
       tab.tabIndex = on ? 0 : -1;
       find(tab.getAttribute("aria-controls")).hidden = !on;
     }
-    remember("tab", picked.id);
+    if (byHand) remember("tab", picked.id);
     this.onShow(picked.getAttribute("aria-controls"));
   }
 
   key(event, tab) {
-    const here = this.tabs.indexOf(tab);
-    const last = this.tabs.length - 1;
+    const tabs = this.shown;
+    const here = tabs.indexOf(tab);
+    const last = tabs.length - 1;
     const next = {
       ArrowLeft: here ? here - 1 : last,
       ArrowRight: here < last ? here + 1 : 0,
@@ -75,7 +88,7 @@ export class Panel {
     }[event.key];
     if (next === undefined) return;
     event.preventDefault();
-    this.pick(this.tabs[next]);
-    this.tabs[next].focus();
+    this.pick(tabs[next]);
+    tabs[next].focus();
   }
 }

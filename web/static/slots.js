@@ -10,12 +10,15 @@ export { drawResult } from "./slot-draw.js";
 
 const GONE = { value: null, words: "No longer asked" };
 const DISMISSED = { value: null, words: "You dismissed it" };
+const OVER = {
+  answered: ({ value }) => ({ value }),
+  refused: ({ reason }) => (reason === "dismissed" ? DISMISSED : GONE),
+};
 
 export class Slots {
   /** `place(card)` puts a card into the conversation; `on.send({t: "resolve" | "reject", …})`
-   *  takes what a person chose, `on.settled(id, outcome)` what the card will say of it (JSON),
-   *  `on.asked(title)` hears of a new question; `hint` is where open questions out of sight are
-   *  pointed to. */
+   *  takes what a person chose, `on.asked(title)` hears of a new question; `hint` is where open
+   *  questions out of sight are pointed to. */
   constructor(hint, place, on) {
     this.hint = hint;
     this.place = place;
@@ -40,20 +43,22 @@ export class Slots {
 
   show(slot) {
     const known = this.cards.get(slot.id);
-    const same = known && JSON.stringify(known.slot) === JSON.stringify(slot);
+    const same = known && looks(known.slot) === looks(slot);
     const answer = {
       resolve: (value) => this.choose(slot.id, { t: "resolve", value }, { value }),
       dismiss: () => this.choose(slot.id, { t: "reject", reason: "dismissed" }, DISMISSED),
     };
     const card = same ? known : { slot, ...drawOpen(slot, answer) };
     const asking = same ? known.asking : card.root;
-    const back = same && known.root === document.activeElement ? known.held : null;
-    if (known?.root.isConnected) known.root.replaceWith(asking);
-    else {
+    const free = [known?.root, document.body].includes(document.activeElement);
+    const back = same && free ? known.held : null;
+    if (known?.root.isConnected) {
+      if (known.root !== asking) known.root.replaceWith(asking); // else it keeps its focus
+    } else {
       this.place(asking);
       requestAnimationFrame(() => fromTop(asking)); // once the conversation has followed it
     }
-    this.cards.set(slot.id, { ...card, root: asking, asking, open: true, sent: null });
+    this.cards.set(slot.id, { ...card, root: asking, asking, open: true, sent: null, held: null });
     asking.removeAttribute("aria-busy");
     back?.focus();
     if (!same) this.on.asked(card.title);
@@ -67,7 +72,6 @@ export class Slots {
     clearFaults(card.root);
     card.root.setAttribute("aria-busy", "true");
     card.sent = outcome;
-    this.on.settled(id, outcome); // a reload may come before the server's word
     this.on.send({ id, ...message });
   }
 
@@ -75,7 +79,6 @@ export class Slots {
   refuse({ code, id, message, field, problems }) {
     const card = this.cards.get(id);
     if (!card || (code !== "bad_answer" && code !== "unknown_slot")) return false;
-    this.on.settled(id, GONE);
     if (code === "unknown_slot") this.finish(id, GONE);
     else if (card.open) {
       card.sent = null;
@@ -90,23 +93,29 @@ export class Slots {
     if (card?.open) this.finish(id, card.sent ?? GONE);
   }
 
-  /** What a reload brings back of an answer. */
-  settle(id, outcome) {
-    if (this.cards.has(id)) this.finish(id, outcome);
+  /** A question that is over, as the server tells it to a page that was attached anew. */
+  past(slot) {
+    const outcome = OVER[slot.state]?.(slot) ?? GONE;
+    const root = done(slot, outcome);
+    this.cards.set(slot.id, { slot, root, asking: root, open: false, sent: null });
+    this.place(root);
   }
 
   finish(id, outcome) {
     const card = this.cards.get(id);
-    const { renderer, input } = card.slot;
     const held = card.root.contains(document.activeElement) ? document.activeElement : null;
-    const silent = outcome === GONE && isToRead(renderer);
-    const done = drawResult({ renderer, input, ...(silent ? {} : outcome) });
+    const root = done(card.slot, outcome);
     this.watch.unobserve(card.asking);
     this.unseen.delete(card.asking);
-    card.root.replaceWith(done);
-    this.cards.set(id, { ...card, root: done, open: false, sent: null, held });
-    if (held) done.focus();
+    card.root.replaceWith(root);
+    this.cards.set(id, { ...card, root, open: false, sent: null, held });
+    if (held) root.focus();
     this.point();
+  }
+
+  /** The first card that this tool call showed. */
+  of(call) {
+    return [...this.cards.values()].find(({ slot }) => slot.tool_call_id === call)?.root ?? null;
   }
 
   look(seen) {
@@ -132,6 +141,14 @@ export class Slots {
       })
     );
   }
+}
+
+/** What makes two slots the same card. */
+const looks = ({ renderer, input, strategy }) => JSON.stringify([renderer, input, strategy]);
+
+function done({ renderer, input }, outcome) {
+  const silent = outcome === GONE && isToRead(renderer);
+  return drawResult({ renderer, input, ...(silent ? {} : outcome) });
 }
 
 /** A card that is taller than the conversation's window is shown from its top, not from its end. */

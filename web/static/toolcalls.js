@@ -6,7 +6,8 @@ const SIGNS = { started: "…", success: "✓", error: "✗", aborted: "■" };
 const WORDS = { started: "running", success: "done", error: "failed", aborted: "stopped" };
 
 export class ToolCalls {
-  /** `place(element)` puts a new chip where the conversation stands. */
+  /** `place(element, id)` puts a new chip where the conversation stands, or above what its tool
+   *  has shown already. */
   constructor(place) {
     this.place = place;
     this.chips = new Map();
@@ -17,7 +18,7 @@ export class ToolCalls {
   }
 
   tool({ event, id, name, input, status, duration_ms: duration }) {
-    const chip = this.chips.get(id) ?? this.make(id, name);
+    const chip = this.chips.get(id) ?? this.make(id, called(name, input));
     const state = event === "started" ? "started" : (status ?? "success");
     chip.root.className = `did ${state}`;
     chip.sign.textContent = SIGNS[state] ?? "?";
@@ -30,14 +31,20 @@ export class ToolCalls {
     const sign = make("span", "sign");
     sign.setAttribute("aria-hidden", "true");
     const what = make("span", "what");
-    const title = make("span", "name", String(name).replaceAll("_", " "));
+    const title = make("span", "name", name);
     const inside = make("div", "inside", make("p", "", "No input."));
     const root = make("details", "did", make("summary", "", sign, title, what), inside);
     const chip = { root, sign, what, inside };
     this.chips.set(id, chip);
-    this.place(root);
+    this.place(root, id);
     return chip;
   }
+}
+
+/** A sub-agent's run goes by the sub-agent's name; the framework's own tools without its prefix. */
+function called(name, input) {
+  if (name === "glove_invoke_subagent" && input?.name) return `agent: ${input.name}`;
+  return String(name).replace(/^glove_/, "").replaceAll("_", " ");
 }
 
 function shown(input) {

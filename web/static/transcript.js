@@ -97,12 +97,26 @@ export class Transcript {
       speaking.parts.push({ bubble: null, from: speaking.text.length });
   }
 
+  /** A tool was called after the first `chars` of an answer whose words do not sound yet: they
+   *  will stand above what is placed now, and above `before`. */
+  reserve({ turnId, chars }, before = null) {
+    const agent = this.agent(turnId);
+    const last = agent.parts.at(-1);
+    if (chars <= Math.max(agent.text.length, last.from)) return;
+    if (!last.bubble) {
+      last.bubble = this.bubble("agent", before);
+      last.bubble.root.hidden = true;
+    }
+    agent.parts.push({ bubble: null, from: chars });
+  }
+
   write(agent) {
     const { parts, text, heardTo } = agent;
     parts.forEach((part, n) => {
-      const to = parts[n + 1]?.from ?? text.length;
+      const to = Math.min(parts[n + 1]?.from ?? text.length, text.length);
       if (!part.bubble && to <= part.from) return;
       part.bubble ??= this.bubble("agent");
+      part.bubble.root.hidden = to <= part.from;
       const border = heardTo === null ? to : Math.max(part.from, Math.min(to, heardTo));
       const said = text.slice(part.from, border);
       part.bubble.words.replaceChildren(n ? said.trimStart() : said);
@@ -166,23 +180,35 @@ export class Transcript {
     this.speaking = null;
   }
 
-  bubble(side) {
+  bubble(side, before = null) {
     const who = make("span", "hidden", side === "user" ? "You: " : "Agent: ");
     const words = make("div", "words");
     const notes = make("div", "note");
     const root = make("div", `said ${side}`, who, words, notes);
     root.setAttribute("aria-live", "off"); // words that grow would be read again and again
-    this.add(root);
+    this.add(root, before);
     return { root, words, note: notes };
   }
 
-  /** Place `element` at the end, above words that are still growing. */
-  add(element) {
+  /** Place `element` above `before`, else at the end, above words that are still growing. */
+  add(element, before = null) {
     this.empty.remove();
-    if (this.partial && !element.classList.contains("user")) this.partial.root.before(element);
+    if (before?.parentNode === this.root) before.before(element);
+    else if (this.partial && !element.classList.contains("user")) this.partial.root.before(element);
     else this.root.append(element);
     if (this.root.childElementCount > MOST) this.root.firstElementChild.remove();
     this.scroll();
+  }
+
+  /** Before everything is drawn anew: what brings a person back to where they read. */
+  keepPlace() {
+    const { atEnd } = this;
+    const { scrollTop } = this.root;
+    return () => {
+      this.atEnd = atEnd;
+      if (!atEnd) this.root.scrollTop = scrollTop;
+      this.scroll();
+    };
   }
 
   scroll() {
