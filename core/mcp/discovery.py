@@ -55,7 +55,10 @@ _PROMPT = (
     " auth_expired means that the user must sign in to that server again."
 )
 _WHEN_SEVERAL: Mapping[AmbiguityPolicy, str] = {
-    "interactive": "If several fit about equally well, let the user choose with ask_user.",
+    "interactive": (
+        "If several fit about equally well, let the user choose with ask_user. Where that cannot be"
+        " shown, activate none and name them with their ids, so that the assistant can ask."
+    ),
     "auto-pick-best": "If several fit, activate the best one. Ask nobody.",
     "defer-to-main": (
         "If several fit about equally well, activate none: name them with their ids and what tells"

@@ -40,7 +40,6 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "httpx2": ("adapters/models/*.py", "adapters/mcp/*"),
     "asyncpg": ("adapters/stores/postgres*.py",),
     "mcp": ("adapters/mcp/*",),
-    "mcp_types": ("adapters/mcp/*",),
     "aiohttp": (
         "web/*",
         "adapters/socket.py",
