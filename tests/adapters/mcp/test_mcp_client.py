@@ -25,10 +25,12 @@ pytestmark = pytest.mark.real_loop
 QUICK = McpClientConfig(
     connect_timeout_s=0.2, list_timeout_s=0.2, call_timeout_s=0.2, close_timeout_s=0.1
 )
+LONG_S = 15.0
+"""What no bounded wait takes on the slowest machine; an unbounded one takes a minute or more."""
 both = pytest.mark.parametrize("legacy", [False, True], ids=["newer", "sessions"])
 
 
-async def until(condition: Any, seconds: float = 2.0) -> None:
+async def until(condition: Any, seconds: float = LONG_S) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is waited for happens at the server
             await asyncio.sleep(0.005)
@@ -275,7 +277,7 @@ async def test_fault_22_a_server_that_hangs_costs_only_so_long(method: str, lega
             async with connect_mcp("eye", server.url, config=QUICK) as connection:
                 await connection.list_tools()
                 await connection.call_tool("look", {})
-        assert asyncio.get_running_loop().time() - started < 2.0
+        assert asyncio.get_running_loop().time() - started < LONG_S
         await until(lambda: server.connections == 0)
 
 
@@ -284,13 +286,15 @@ async def test_a_server_that_never_says_goodbye_is_left_all_the_same() -> None:
     server.hanging.add("DELETE")
     async with server.running():
         started = asyncio.get_running_loop().time()
-        async with connect_mcp("eye", server.url, config=QUICK) as connection:
+        async with connect_mcp(
+            "eye", server.url, config=McpClientConfig(close_timeout_s=0.1)
+        ) as connection:
             await connection.list_tools()
             await connection.aclose()
             await connection.aclose()
             with pytest.raises(McpError, match="closed"):
                 await connection.list_tools()
-        assert asyncio.get_running_loop().time() - started < 1.0
+        assert asyncio.get_running_loop().time() - started < LONG_S
 
 
 @both
@@ -403,7 +407,7 @@ async def test_answers_of_calls_at_the_same_time_are_not_mixed_up(legacy: bool) 
         async with asyncio.TaskGroup() as group:
             for at in range(40):
                 patient = at % 2 == 0
-                group.create_task(ask(at, dice.uniform(0, 0.2), 5 if patient else 0.05))
+                group.create_task(ask(at, dice.uniform(0, 0.2), 30 if patient else 0.05))
         assert {at: outcomes[at] for at in range(0, 40, 2)} == {
             at: f"w{at}" for at in range(0, 40, 2)
         }
