@@ -143,7 +143,11 @@ class History:
         if not isinstance(store, InboxStore):
             raise UsageError("append_consuming: this store has no inbox")
         ready = self._prepare(message)
-        await store.consume_inbox_items(item_ids, ready)
+        try:
+            await store.consume_inbox_items(item_ids, ready)
+        except BaseException:
+            await self._tell_what_is_stored({ready.id})
+            raise
         self._emit(MessageStored(message=ready))
 
     async def append_calls(self, asked: Message, results: Message) -> None:

@@ -29,18 +29,18 @@ from .skills import (
     text_of,
 )
 from .sub_agents import (
+    CHILD_S,
     INVOKE_SUB_AGENT,
     Bracket,
     InvokeSubAgent,
-    Relay,
     SubAgent,
     SubAgentContext,
+    run_child,
     sub_agent_listing,
 )
 
 T = TypeVar("T")
 Emit = Callable[[SubscriberEvent], None]
-DispatchInput = type[InvokeSkill] | type[InvokeSubAgent]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,14 @@ class Directives:
         """A user's `/name` reads it; if exposed, the model can as well."""
         self._skills[skill.name] = skill
         if exposed(self._skills):
-            self._offer(INVOKE_SKILL, skill_listing(self._skills), self._invoke_skill, InvokeSkill)
+            self._offer(
+                Tool(
+                    name=INVOKE_SKILL,
+                    description=skill_listing(self._skills),
+                    do=self._invoke_skill,
+                    input_model=InvokeSkill,
+                )
+            )
 
     def define_sub_agent(self, sub_agent: SubAgent) -> None:
         """The model can hand it a task."""
@@ -130,17 +137,24 @@ class Directives:
         return Directed(user=with_text(user, text), before=tuple(before))
 
     def _offer_sub_agents(self) -> None:
-        listing = sub_agent_listing(self._sub_agents)
-        self._offer(INVOKE_SUB_AGENT, listing, self._invoke_sub_agent, InvokeSubAgent)
+        # Never cancelled: the child ends by its token, and its un_abortable tools run to their end.
+        self._offer(
+            Tool(
+                name=INVOKE_SUB_AGENT,
+                description=sub_agent_listing(self._sub_agents),
+                do=self._invoke_sub_agent,
+                input_model=InvokeSubAgent,
+                un_abortable=True,
+                timeout_s=CHILD_S,
+            )
+        )
 
-    def _offer(
-        self, name: str, description: str, do: Callable[..., object], model: DispatchInput
-    ) -> None:
-        known = find_tool(self._toolset.tools, name)
+    def _offer(self, tool: Tool) -> None:
+        known = find_tool(self._toolset.tools, tool.name)
         if known is not None:
-            self._toolset.replace([name], [replace(known, description=description)])
+            self._toolset.replace([tool.name], [replace(known, description=tool.description)])
             return
-        self._toolset.add(Tool(name=name, description=description, do=do, input_model=model))
+        self._toolset.add(tool)
 
     async def _invoke_skill(self, value: InvokeSkill, ctx: ToolContext) -> dict[str, object]:
         skill = self._skills.get(value.name)
@@ -167,26 +181,14 @@ class Directives:
             return _refused(f"There is no sub-agent {value.name!r}. Sub-agents: {names}.")
         bracket = Bracket(value.name, value.prompt, ctx.call_id, self._emit)
         try:
-            answer = await self._run_child(sub_agent, value.prompt, ctx, Relay(bracket))
+            context = SubAgentContext(name=value.name, prompt=value.prompt, parent=ctx.agent)
+            answer = await run_child(sub_agent, context, ctx.token, bracket)
         except BaseException as error:
             bracket.close(error)
             raise
         bracket.close(None)
         data = {"subagent": sub_agent.name, "content": answer}
         return {"status": "success", "data": data}
-
-    async def _run_child(
-        self, sub_agent: SubAgent, prompt: str, ctx: ToolContext, relay: Relay
-    ) -> str:
-        context = SubAgentContext(name=sub_agent.name, prompt=prompt, parent=ctx.agent)
-        made = sub_agent.factory(context)
-        child = await made if inspect.isawaitable(made) else made
-        child.add_subscriber(relay)
-        try:
-            result = await child.process_request(prompt, token=ctx.token)
-        finally:
-            child.remove_subscriber(relay)
-        return result.text
 
 
 async def _outcome(

@@ -33,6 +33,7 @@ from voxglove.core import (
     Message,
     SkillContext,
     SubAgentContext,
+    ToolContext,
     UsageError,
 )
 from voxglove.core.directives.parser import parse
@@ -418,3 +419,115 @@ async def test_nested_sub_agents_wrap_their_events_again() -> None:
         if event.event.wire == "subagent_event" and event.event.event.wire == "text_delta"
     ]
     assert deep == ["deep"]
+
+
+async def test_core_row_020_an_un_abortable_tool_of_a_sub_agent_runs_to_its_end() -> None:
+    """An abort of the parent is an abort of the child, not a cancellation of its task."""
+    ran: list[str] = []
+
+    async def checkout(value: object) -> str:
+        await asyncio.sleep(5)
+        ran.append("paid")
+        return "paid"
+
+    for owned in (True, False):
+        ran.clear()
+        agent, child_model, children, recorder = parent_with(
+            [call(("checkout", {}), ("count", {})), "never"], call(ask())
+        )
+
+        def factory(context: SubAgentContext, model: ScriptedModel = child_model) -> Agent:
+            child = make_agent(model, make_tool(checkout, "checkout", un_abortable=True))
+            child.fold(make_tool(lambda value: "3", "count"))
+            children.append(child)  # noqa: B023
+            return child
+
+        agent.define_sub_agent("worker", factory, description="Pays")
+        token = CancelToken()
+        asyncio.get_running_loop().call_later(1, lambda: token.abort("stop", tools=True))  # noqa: B023
+        if owned:
+            async with agent.running():
+                await asyncio.gather(
+                    agent.process_request("x", token=token), return_exceptions=True
+                )
+                await agent.join_tools(10)
+        else:
+            await asyncio.gather(agent.process_request("x", token=token), return_exceptions=True)
+        assert ran == ["paid"], owned
+        told = {one.tool_name: one.result.status for one in (await results(children[0])).values()}
+        assert told == {"checkout": "success", "count": "aborted"}
+        assert [one.result.status for one in (await results(agent)).values()] == ["aborted"]
+        assert recorder.wires.count("subagent_completed") == 1
+
+
+async def test_core_row_066_a_stop_of_the_parent_stops_the_tools_of_a_child_that_is_running() -> (
+    None
+):
+    stopped: list[str] = []
+
+    async def watch(value: object, ctx: ToolContext) -> str:
+        stopped.append(await ctx.token.wait())
+        return "ok"
+
+    agent, child_model, children, _ = parent_with([call(("watch", {})), "never"], call(ask()))
+    child = make_agent(child_model, make_tool(watch, "watch"))
+    agent.define_sub_agent("worker", lambda context: child, description="Watches")
+    token = CancelToken()
+    asyncio.get_running_loop().call_later(1, lambda: token.abort("stop", tools=True))
+    async with child.running(), agent.running():
+        await asyncio.gather(agent.process_request("x", token=token), return_exceptions=True)
+        await asyncio.sleep(0.1)
+        assert not child.outstanding
+
+
+async def test_fault_15_a_running_childs_last_words_reach_the_parents_subscribers() -> None:
+    agent, child_model, _, recorder = parent_with(["There are three."], call(ask()), "Three hats.")
+    child = make_agent(child_model)
+    agent.define_sub_agent("worker", lambda context: child)
+    async with child.running(), agent.running():
+        await agent.process_request("x")
+    inside = [event.event.wire for event in recorder.of("subagent_event")]
+    assert inside[-1] == "request_ended" and "model_response_complete" in inside
+
+
+async def test_fault_15_a_shared_childs_words_come_to_the_parent_that_asked() -> None:
+    child = make_agent(ScriptedModel("for one", "for two"))
+    heard = []
+    parents = []
+    for _ in range(2):
+        agent, _, _, recorder = parent_with([], call(ask()), "done")
+        agent.define_sub_agent("worker", lambda context: child)
+        heard.append(recorder)
+        parents.append(agent)
+    async with child.running():
+        await asyncio.gather(*(agent.process_request("x") for agent in parents))
+    texts = [
+        "".join(
+            one.event.text
+            for one in recorder.of("subagent_event")
+            if one.event.wire == "text_delta"
+        )
+        for recorder in heard
+    ]
+    assert sorted(texts) == ["for one", "for two"]
+
+
+async def test_a_factory_that_hangs_ends_with_its_abort() -> None:
+    async def factory(context: SubAgentContext) -> Agent:
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    agent = make_agent(ScriptedModel(call(ask())))
+    agent.define_sub_agent("worker", factory)
+    token = CancelToken()
+    asyncio.get_running_loop().call_later(1, token.abort)
+    with pytest.raises(AbortError):
+        await agent.process_request("go", token=token)
+
+
+async def test_a_parent_that_asks_itself_is_refused() -> None:
+    agent = make_agent(ScriptedModel(call(ask()), "so not"))
+    agent.define_sub_agent("worker", lambda context: agent)
+    await agent.process_request("go")
+    (told,) = (await results(agent)).values()
+    assert "would wait for itself" in (told.result.message or "")
