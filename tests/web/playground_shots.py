@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.web.playground_page import Message, Playground, playground
+from tests.web.playground_page import Message, Playground, line, playground, recorded
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 DESK, PHONE = (1200, 760), (360, 740)
@@ -23,6 +23,17 @@ QUESTION: Message = {
     },
     "strategy": "stay",
 }
+
+
+TASKS = [
+    ("Find a free table", "Finding a free table", "completed"),
+    ("Ask the manager about the dog", "Asking the manager about the dog", "in_progress"),
+    ("Book the table", "Booking the table", "pending"),
+]
+ITEMS: list[dict[str, object]] = [
+    {"tag": "manager", "request": "May a guest bring a small dog on Friday?", "blocking": True},
+    {"tag": "kitchen", "request": "Is there a soup without celery?", "response": "Tomato soup."},
+]
 
 
 async def take(open_page: Playground, name: str) -> None:
@@ -61,6 +72,24 @@ async def developer() -> None:
         await take(open_page, "developer")
 
 
+async def agent() -> None:
+    tasks = [
+        {"id": str(n), "content": content, "activeForm": doing, "status": status}
+        for n, (content, doing, status) in enumerate(TASKS)
+    ]
+    items = [
+        {"id": str(n), "blocking": False, **one}
+        | {"status": "resolved" if "response" in one else "pending"}
+        for n, one in enumerate(ITEMS)
+    ]
+    async with playground(DESK) as open_page:
+        await open_page.booking(12.5)
+        await open_page.hear(recorded()[0][0][1] | {"inbox": "/sessions/call_recorded/inbox"})
+        await open_page.hear(line("tasks", tasks=tasks), line("inbox", items=items))
+        await open_page.page.locator(".plan-piece").click()
+        await take(open_page, "agent")
+
+
 async def phone() -> None:
     async with playground(PHONE, dark=True) as open_page:
         await open_page.booking(12.5)
@@ -72,7 +101,7 @@ async def phone() -> None:
 async def main() -> None:
     """All of them."""
     IMAGES.mkdir(exist_ok=True)
-    for scene in (after_a_cut, questions_and_events, developer, phone):
+    for scene in (after_a_cut, questions_and_events, developer, agent, phone):
         await scene()
 
 

@@ -18,8 +18,8 @@ export class AgentView {
     this.plan = make("section", "plan");
     this.plan.setAttribute("aria-labelledby", "plan-title");
     this.inbox = new Inbox();
-    this.rest = make("p", "resting", ...resting());
-    root.append(this.rest, this.plan, this.inbox.root);
+    this.state = make("p", "resting", ...resting());
+    root.append(this.state, this.plan, this.inbox.root);
     this.clear();
   }
 
@@ -66,7 +66,7 @@ export class AgentView {
 
   draw() {
     const { tasks, inbox, compacting } = this;
-    this.rest.hidden = !compacting;
+    this.state.hidden = !compacting;
     this.plan.hidden = !tasks.length;
     if (tasks.length) this.plan.replaceChildren(...planned(tasks));
     else this.plan.replaceChildren();
