@@ -99,30 +99,37 @@ class History:
         try:
             await self.store.append_messages(untold)
             while untold:
-                message = untold[0]
-                late = self._drafts.get(message.id)
-                self.drop_draft(message.id)
-                if late:
-                    # Amended while the store was writing: the draft's patch is applied once more.
-                    message = await self._amend_stored(message, late)
+                await self._tell(untold[0])
                 del untold[0]
-                self._emit(MessageStored(message=message))
         except UsageError:
             raise
         except BaseException:
-            await self._tell_what_is_stored({message.id for message in untold})
+            await self._after_broken_write(untold)
             raise
 
-    async def _tell_what_is_stored(self, ids: Collection[str]) -> None:
+    async def _after_broken_write(self, messages: Collection[Message]) -> None:
+        """The store may have written before the write broke off: then these are reported, and
+        amended as they were meant to be. In any case they are drafts no longer."""
+        ids = {message.id for message in messages}
         try:
             async with asyncio.timeout(CLEAN_UP_S):
-                stored = await self.store.get_messages()
+                for message in await self.store.get_messages():
+                    if message.id in ids:
+                        await self._tell(message)
         except Exception:
-            logger.warning("cannot tell what is stored", extra={"count": len(ids)})
-            return
-        for message in stored:
-            if message.id in ids:
-                self._emit(MessageStored(message=message))
+            logger.exception("cannot tell what is stored", extra={"count": len(ids)})
+        finally:
+            for one in ids:
+                self.drop_draft(one)
+
+    async def _tell(self, message: Message) -> None:
+        """Report a message the store has; what was amended while it wrote is amended once more."""
+        applied: MessagePatch = {}
+        while (late := self._drafts.get(message.id)) and late != applied:
+            applied = late.copy()
+            message = await self._amend_stored(message, applied)
+        self.drop_draft(message.id)
+        self._emit(MessageStored(message=message))
 
     async def append_marking(self, message: Message, mark: Callable[[], Awaitable[None]]) -> None:
         """Append a message and then mark what it shows as shown, also if the caller is cancelled
@@ -146,7 +153,7 @@ class History:
         try:
             await store.consume_inbox_items(item_ids, ready)
         except BaseException:
-            await self._tell_what_is_stored({ready.id})
+            await self._after_broken_write([ready])
             raise
         self._emit(MessageStored(message=ready))
 

@@ -43,17 +43,13 @@ class PostToInbox(BaseModel):
 
 
 class Inbox:
-    """The inbox of one conversation."""
+    """The inbox of one conversation. `store` is the part of its store that keeps items, if any."""
 
     def __init__(self, history: History, emit: Callable[[SubscriberEvent], None]) -> None:
         self._history = history
         self._emit = emit
-
-    @property
-    def store(self) -> InboxStore | None:
-        """The part of the store that keeps items, if it has one."""
-        store = self._history.store
-        return store if isinstance(store, InboxStore) else None
+        store = history.store
+        self.store = store if isinstance(store, InboxStore) else None
 
     async def post(self, tag: str, request: str, *, blocking: bool = False) -> InboxItem | None:
         """Add a pending item; None when the store has no inbox. Raises UsageError, StoreError."""

@@ -410,3 +410,26 @@ async def test_memory_store_wants_unique_ids() -> None:
     child = await store.create_sub_agent_store("x", durable=True)
     assert child is await store.create_sub_agent_store("x", durable=True)
     assert child is not await store.create_sub_agent_store("x")
+
+
+@pytest.mark.parametrize("kind", ["answer", "calls"])
+async def test_what_was_heard_is_kept_though_the_write_of_the_answer_was_cancelled(
+    kind: str,
+) -> None:
+    """DESIGN 5.4: the store had written it, so it is no draft whose amendments wait."""
+    for step in range(40):
+        steps = (
+            [say("Let me see.")] if kind == "answer" else [call(("act", {}), text="Let me see.")]
+        )
+        agent = make_agent(
+            ScriptedModel(*steps, "done"), make_tool(lambda value: "ok"), store=SlowStore()
+        )
+        asked = asyncio.ensure_future(agent.process_request("go", playback=True))
+        await asyncio.sleep(0.02 * step)
+        asked.cancel()
+        await asyncio.wait([asked])
+        for message in await stored(agent):
+            if message.playback == "pending":
+                await agent.amend_heard(message.id, "Let", " me see.", interrupted=True)
+        kept = [one for one in await stored(agent) if one.sender == "agent" and one.text]
+        assert all((one.playback, one.heard) == ("settled", "Let") for one in kept[:1]), step
