@@ -7,6 +7,8 @@ call.js, so a view is tested without a socket, a microphone or a wait.
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +23,21 @@ from tests.web.client import site
 
 FOLDER = Path(__file__).parent / "playground"
 Message = dict[str, Any]
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+PICTURE = b"".join(
+    (
+        b"\x89PNG\r\n\x1a\n",
+        _chunk(b"IHDR", struct.pack(">2I5B", 8, 8, 8, 0, 0, 0, 0)),
+        _chunk(b"IDAT", zlib.compress((b"\x00" + bytes(range(0, 256, 32))) * 8)),
+        _chunk(b"IEND", b""),
+    )
+)
+"""8 x 8 grey pixels as a PNG."""
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Route, expect
 
-from tests.web.playground_page import Message, Playground, line, past_of, playground, recorded
+from tests.web.playground_page import (
+    PICTURE,
+    Message,
+    Playground,
+    line,
+    past_of,
+    playground,
+    recorded,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -241,6 +249,24 @@ async def test_an_answer_that_goes_on_goes_on_in_its_own_bubble() -> None:
             {"t": "heard", "turnId": None, "heard": "By", "unheard": " the", "interrupted": True},
         )
         assert await open_page.texts(".agent .words") == ["Good", "By the"]
+
+
+async def test_pictures_stay_where_this_page_still_has_them() -> None:
+    """What another device showed is named; a camera's frames were never bubbles."""
+    picture = {"name": "menu.png", "mimeType": "image/png", "buffer": PICTURE}
+    user = {"kind": "user", "id": "u", "turn": 1, "text": "Look."}
+    images = [{"type": "image"}, {"type": "image"}, {"type": "image", "name": "camera"}]
+    async with playground() as open_page:
+        page = open_page.page
+        await page.set_input_files("#picture-file", picture)
+        image = page.get_by_alt_text("Picture you showed: menu.png")
+        await image.wait_for()
+        await open_page.hear({"t": "timeline", "entries": [user], "earlier": 0})
+        assert await open_page.texts(".user .words") == ["Look.", ""], "it waits for its turn"
+        told = {"t": "timeline", "entries": [{**user, "images": images}], "earlier": 0}
+        await open_page.hear(told, told)
+        assert await open_page.texts(".user .words") == ["[picture]", "", "Look."]
+        assert await image.count() == 1
 
 
 async def test_a_card_of_a_stored_conversation_and_a_sub_agent_are_drawn() -> None:

@@ -475,7 +475,7 @@ async def test_what_is_said_outside_every_turn_is_told_where_it_was_said() -> No
     assert [one["kind"] for one in seen.past.entries()] == ["user", "aside", "tool", "agent_text"]
 
 
-async def test_a_compaction_on_a_call_is_told_and_its_summary_is_nowhere() -> None:
+async def test_core_row_053_a_compaction_on_a_call_is_told_and_its_summary_is_nowhere() -> None:
     seen, does = watched()
     words: list[str] = []
 

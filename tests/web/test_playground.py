@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 
 import pytest
 
 from tests.web.playground_page import (
+    PICTURE,
     Playground,
     latency,
     line,
@@ -316,21 +315,6 @@ async def test_push_to_talk_mute_and_the_other_hands_do_what_they_say() -> None:
         assert await open_page.asked("sendImage") == [["menu.png"]]
         await page.get_by_role("button", name="Camera").click()
         assert await page.get_attribute("#camera", "aria-pressed") == "true"
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-PICTURE = b"".join(
-    (
-        b"\x89PNG\r\n\x1a\n",
-        _chunk(b"IHDR", struct.pack(">2I5B", 8, 8, 8, 0, 0, 0, 0)),
-        _chunk(b"IDAT", zlib.compress((b"\x00" + bytes(range(0, 256, 32))) * 8)),
-        _chunk(b"IEND", b""),
-    )
-)
-"""8 x 8 grey pixels as a PNG."""
 
 
 async def test_the_injector_says_what_it_does_and_the_line_says_why() -> None:

@@ -78,7 +78,7 @@ const waves = new Waveforms(
 );
 const controls = new Controls({
   call: () => call,
-  picture: (url, name) => transcript.picture(url, name),
+  picture: (url, name) => past.picture(url, name),
   notice,
   mode: () => call && showState(page.dataset.state),
   read: (on) => transcript.readAloud(on),
@@ -129,7 +129,7 @@ async function listDevices(list) {
 }
 
 function clear() {
-  for (const each of [transcript, tools, slots, agent, waterfall, waves, inspector, keep])
+  for (const each of [transcript, tools, slots, past, agent, waterfall, waves, inspector, keep])
     each.clear();
   latencies.clear();
 }

@@ -1,6 +1,6 @@
 // What a reload may not lose and the server does not tell again: what came over the line, for the
-// details and the marks, bounded, in this tab's sessionStorage. The conversation is not drawn from
-// it. A new call begins empty. Never throws: a browser may forbid storage.
+// details and the marks, bounded, in this tab's sessionStorage. It draws no conversation. A new
+// call begins empty. Never throws: a browser may forbid storage.
 
 const KEY = "voxglove.conversation";
 const MOST = 500;

@@ -4,9 +4,23 @@
 
 import { drawResult } from "./slot-draw.js";
 
+const MOST_PICTURES = 20;
+const attached = ({ name }) => name !== "camera"; // its frames are no bubbles
+
 export class Past {
   constructor({ transcript, tools, slots, place }) {
     Object.assign(this, { transcript, tools, slots, place });
+    this.clear();
+  }
+
+  clear() {
+    this.shown = []; // pictures that this page sent: the server tells only that there were some
+  }
+
+  /** A picture was shown to the agent here. */
+  picture(url, name) {
+    this.shown = [...this.shown, { url, name }].slice(-MOST_PICTURES);
+    this.transcript.picture(url, name);
   }
 
   draw({ entries, earlier }) {
@@ -17,19 +31,24 @@ export class Past {
     this.tools.clear();
     if (earlier) transcript.rule("What was said before this is not shown");
     const answers = group(entries);
-    for (const entry of entries) this[entry.kind]?.(entry, answers.get(entry));
+    const told = entries.flatMap(({ images = [] }) => images.filter(attached));
+    const others = Array(Math.max(0, told.length - this.shown.length)).fill({});
+    this.pictures = [...others, ...this.shown];
+    for (const entry of entries) DRAW[entry.kind]?.(this, entry, answers.get(entry));
+    for (const { url, name } of this.pictures) transcript.picture(url, name); // no turn yet
     back();
     if (held !== document.activeElement && held?.isConnected) held.focus();
   }
 
   user({ id, turn, text, original, images = [], source }) {
     const turnId = turn ?? id;
-    for (const { name } of images) this.transcript.picture(null, name);
+    for (const { url = null, name } of this.pictures.splice(0, images.filter(attached).length))
+      this.transcript.picture(url, name);
     this.transcript.utterance({ turnId, text, source });
     if (original) this.transcript.turn({ event: "corrected", turn: turnId, text });
   }
 
-  agent_text(entry, answer) {
+  agentText(answer) {
     if (!answer) return; // nothing of it was heard
     const { turnId, upTo, last, heard } = answer;
     this.transcript.speech({ turnId, text: upTo });
@@ -51,6 +70,14 @@ export class Past {
     else this.slots.past(entry);
   }
 }
+
+const DRAW = {
+  user: (past, entry) => past.user(entry),
+  agent_text: (past, entry, answer) => past.agentText(answer),
+  aside: (past, entry) => past.aside(entry),
+  tool: (past, entry) => past.tool(entry),
+  slot: (past, entry) => past.slot(entry),
+};
 
 /** Entry -> how far the words of its answer go with it, and what of the answer was heard. Several
  *  messages of one turn are one answer, told as one text. */

@@ -54,7 +54,7 @@ export class Transcript {
     this.scroll();
   }
 
-  /** A picture the caller showed; `url` is a data: address. */
+  /** A picture the caller showed; `url` is a data: address, null where the page has it no more. */
   picture(url, name) {
     const bubble = this.bubble("user");
     if (url) {
@@ -63,7 +63,7 @@ export class Transcript {
       image.alt = `Picture you showed: ${name}`;
       image.onload = () => this.scroll();
       bubble.words.append(image);
-    } else bubble.words.textContent = `[picture: ${name}]`;
+    } else bubble.words.textContent = name ? `[picture: ${name}]` : "[picture]";
     note(bubble, "shown to the agent");
   }
 
