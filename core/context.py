@@ -106,9 +106,7 @@ class ContextProviders:
             raise UsageError(f"delivery: {delivery!r} is none of {', '.join(DELIVERIES)}")
         if timeout_s is not None and timeout_s <= 0:
             raise UsageError("timeout_s: must be positive")
-        if id is None:
-            self._made += 1
-            id = f"provider_{self._made}"
+        id = id or self._free_id()
         if id in self._providers:
             raise UsageError(f"id: a context provider named {id!r} is registered already")
         limit = timeout_s or self._default_timeout_s
@@ -154,6 +152,12 @@ class ContextProviders:
             known = self.in_order(values)
             if known:
                 await history.append(*_news(known, await history.store.get_messages()))
+
+    def _free_id(self) -> str:
+        self._made += 1
+        while f"provider_{self._made}" in self._providers:
+            self._made += 1
+        return f"provider_{self._made}"
 
     def _remove(self, entry: _Provider) -> None:
         if self._providers.get(entry.id) is entry:

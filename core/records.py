@@ -12,6 +12,7 @@ from typing import Literal, TypedDict
 from .errors import UsageError
 
 InboxStatus = Literal["pending", "resolved", "consumed"]
+INBOX_STATUSES: tuple[InboxStatus, ...] = ("pending", "resolved", "consumed")
 TaskStatus = Literal["pending", "in_progress", "completed"]
 TASK_STATUSES: tuple[TaskStatus, ...] = ("pending", "in_progress", "completed")
 
@@ -37,6 +38,9 @@ class InboxItem:
         for name in ("id", "tag", "request"):
             if not getattr(self, name).strip():
                 raise UsageError(f"InboxItem.{name}: must not be empty")
+        if self.status not in INBOX_STATUSES:
+            known = ", ".join(INBOX_STATUSES)
+            raise UsageError(f"InboxItem.status: {self.status!r} is none of {known}")
 
 
 class InboxPatch(TypedDict, total=False):

@@ -302,6 +302,8 @@ async def test_a_voice_prompt_stands_in_while_a_call_holds_the_queue() -> None:
 def test_registrations_are_checked() -> None:
     agent = make_agent(ScriptedModel())
     agent.add_context_provider(lambda token: "", id="a")
+    agent.add_context_provider(lambda token: "", id="provider_1")
+    agent.add_context_provider(lambda token: "")
     with pytest.raises(UsageError, match="'a' is registered"):
         agent.add_context_provider(lambda token: "", id="a")
     with pytest.raises(UsageError, match="delivery"):

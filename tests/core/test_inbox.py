@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,7 @@ from voxglove.core import (
     ModelRequest,
     StoreError,
     Usage,
+    UsageError,
     Wake,
 )
 
@@ -323,3 +325,8 @@ async def test_an_answer_that_comes_while_another_is_told_keeps_its_wake() -> No
         await asyncio.sleep(1)
     assert len(model.requests) == 2
     assert "meanwhile" in inbox_texts(model.requests[1])[-1]
+
+
+def test_an_item_of_no_known_status_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"InboxItem\.status: 'done' is none of pending"):
+        replace(item("i1"), status="done")  # type: ignore[arg-type]
