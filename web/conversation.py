@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core.events import (
     MessageStored,
@@ -35,6 +35,8 @@ HISTORY = 400
 Answer = Callable[[Resolve | Reject], bool]
 MAX_BESIDE = 100
 """Cards, and words outside every turn, that are remembered."""
+MAX_CONCLUDED = 4
+"""Answers that are over and may not be settled in history yet."""
 
 
 @dataclass(slots=True)
@@ -63,8 +65,6 @@ class _Running:
     turn: int | None = None
     gen: int | None = None
     sounds: bool = True
-    concluded: Transcript | None = None
-    """What the call said was heard of it; history follows a moment later."""
     request: str = ""
     request_turn: int | None = None
     messages: list[str] = field(default_factory=list)
@@ -104,6 +104,8 @@ class Conversation:
         """What the caller said that is not in history yet, by the id it gets there."""
         self._cards: dict[str, _Beside] = {}
         self._asides: deque[_Beside] = deque(maxlen=MAX_BESIDE)
+        self._concluded: deque[Transcript] = deque(maxlen=MAX_CONCLUDED)
+        """What the call said was heard of an answer; history follows a moment later."""
         self._numbers = 0
 
     # ---- what it hears
@@ -133,8 +135,8 @@ class Conversation:
                 self._said(event)
             case Response():
                 self._answered(event)
-            case Turn(event="dropped"):
-                self._waiting = {k: v for k, v in self._waiting.items() if v.turn != event.turn}
+            case Turn(event="dropped" | "corrected"):
+                self._revise(event)
             case Slot():
                 self._show(event)
             case SlotRemoved() if event.id in self._cards:
@@ -168,9 +170,8 @@ class Conversation:
         found: list[ServerMessage] = [
             {"t": "timeline", "entries": told, "earlier": len(entries) - len(told)}
         ]
-        concluded = self._running.concluded
-        if concluded is not None and self._unsettled(concluded.turn):
-            found.append(heard_of(concluded))
+        unsettled = {one.get("turn") for one in told if one.get("live")}
+        found += [heard_of(one) for one in self._concluded if one.turn in unsettled]
         return found
 
     def entries(self) -> list[Entry]:
@@ -179,12 +180,13 @@ class Conversation:
         turns: dict[object, str] = {
             one["turn"]: str(one["id"]) for one in shown if one["kind"] == "user" and "turn" in one
         }
-        known = [str(one["id"]) for one in shown]
+        known = {str(one["id"]) for one in shown}
+        last = str(shown[-1]["id"]) if shown else None
         behind: dict[str | None, list[Entry]] = {}
         for beside in (*self._asides, *self._cards.values()):
             place = beside.place(known, turns)
             lost = place is not None and place not in known
-            behind.setdefault(known[-1] if lost and known else place, []).append(beside.entry)
+            behind.setdefault(last if lost else place, []).append(beside.entry)
         found = behind.get(None, [])
         for entry in shown:
             found += [entry, *behind.get(str(entry["id"]), ())]
@@ -224,9 +226,8 @@ class Conversation:
     def _withheld(self, entry: TimelineEntry) -> bool:
         """Words of an answer that does not sound yet: a caller who goes on talking never hears
         them."""
-        if not isinstance(entry, TextEntry) or not self._is_live(entry):
-            return False
-        return not self._running.sounds and self._known.turns[entry.id] == self._running.turn
+        live = isinstance(entry, TextEntry) and self._is_live(entry)
+        return live and entry.id not in self._known.sounded
 
     def _words(self) -> Iterator[Entry]:
         """What the caller said and the agent has not taken up."""
@@ -234,14 +235,6 @@ class Conversation:
             found: Entry = {"kind": "user", "id": message_id, "text": said.text}
             found |= {} if said.turn is None else {"turn": said.turn}
             yield found | ({"source": "typed"} if said.source == "typed" else {})
-
-    def _unsettled(self, turn: int | None) -> bool:
-        return any(
-            isinstance(entry, TextEntry)
-            and self._is_live(entry)
-            and self._known.turns[entry.id] == turn
-            for entry in self._builder.entries
-        )
 
     def _said(self, event: Transcript) -> None:
         if event.role == "user" and event.message is not None:
@@ -253,8 +246,16 @@ class Conversation:
             self._numbers += 1
             entry: Entry = {"kind": "aside", "id": f"aside_{self._numbers}", "text": event.text}
             self._asides.append(_Beside(entry, self._last(), turn=event.turn))
-        elif event.role == "assistant" and event.gen == self._running.gen:
-            self._running.concluded = event
+        elif event.role == "assistant":
+            self._concluded.append(event)
+
+    def _revise(self, event: Turn) -> None:
+        """Words the agent has not taken up are others, or none."""
+        for message_id, said in list(self._waiting.items()):
+            if said.turn == event.turn and event.event == "dropped":
+                del self._waiting[message_id]
+            elif said.turn == event.turn:
+                self._waiting[message_id] = replace(said, text=event.text)
 
     def _answered(self, event: Response) -> None:
         running = self._running
@@ -290,9 +291,8 @@ class Conversation:
     def _show(self, event: Slot) -> None:
         entry: Entry = {"kind": "slot", "id": event.id, "state": "open"}
         line = to_line(0, event)
-        entry |= {name: line[name] for name in ("renderer", "input", "strategy")}
-        if event.tool_call_id is not None:
-            entry["tool_call_id"] = event.tool_call_id
+        fields = ("renderer", "input", "strategy", "tool_call_id")
+        entry |= {name: line[name] for name in fields if name in line}
         self._cards.pop(event.id, None)
         self._cards[event.id] = _Beside(entry, self._last(), tool=event.tool_call_id)
         while len(self._cards) > MAX_BESIDE:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Route, expect
+from playwright.async_api import FilePayload, Locator, Route, expect
 
 from tests.web.playground_page import (
     PICTURE,
@@ -253,7 +253,7 @@ async def test_an_answer_that_goes_on_goes_on_in_its_own_bubble() -> None:
 
 async def test_pictures_stay_where_this_page_still_has_them() -> None:
     """What another device showed is named; a camera's frames were never bubbles."""
-    picture = {"name": "menu.png", "mimeType": "image/png", "buffer": PICTURE}
+    picture: FilePayload = {"name": "menu.png", "mimeType": "image/png", "buffer": PICTURE}
     user = {"kind": "user", "id": "u", "turn": 1, "text": "Look."}
     images = [{"type": "image"}, {"type": "image"}, {"type": "image", "name": "camera"}]
     async with playground() as open_page:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
 
+from tests.pipelines.test_calls_random import scripts
 from tests.support.calls import CallScript, Does, Live, Says, hold_call
 from tests.web.echo import EchoBrain
 from voxglove.adapters.models.scripted import Call as ToolUse
@@ -389,6 +391,36 @@ async def test_core_row_092_what_is_told_live_equals_what_history_tells_later() 
     turns = [one["turn"] for one in live if "turn" in one]
     assert turns == [turns[0]] * 3 + [turns[-1]] * 2 and turns[0] != turns[-1]
     assert float(str(live[2]["duration_ms"])) > 0
+
+
+@given(script=scripts())
+@settings(max_examples=20, phases=(Phase.explicit, Phase.generate))
+async def test_core_row_092_whatever_happens_on_a_call_each_thing_is_told_once(
+    script: CallScript,
+) -> None:
+    """Looked at with every event of the call: no entry twice, no word of a user twice; at rest
+    what was heard live is what history says."""
+    seen = Watched()
+    twice: list[object] = []
+
+    def look(at: int, event: events.CallEvent) -> None:
+        told = seen.past.entries()
+        ids = [one["id"] for one in told]
+        said = " ".join(str(one["text"]) for one in told if one["kind"] == "user").split()
+        words = [word for word in said if word not in ("mm-hm", "?", ".")]
+        if len(ids) != len(set(ids)) or len(words) != len(set(words)):
+            twice.append(told)
+
+    def begin(live: Live) -> None:
+        seen.on(live)
+        live.call.subscribe(look)
+
+    held = await hold_call(replace(script, does=[Does(0.0, begin), *script.does]))
+    assert not twice, (twice[0], held.told())
+    beside = ("turn", "source", "duration_ms", "sounded")
+    live = [one for one in seen.past.entries() if one["kind"] != "aside"]
+    told = [{key: value for key, value in one.items() if key not in beside} for one in live]
+    assert told == Conversation(held.history).entries(), held.told()
 
 
 async def test_words_the_agent_has_not_taken_up_are_told_and_never_twice() -> None:
