@@ -172,6 +172,20 @@ async def test_each_question_can_be_dismissed() -> None:
         assert said == ["You dismissed it"] * len(questions)
         await _an_answer_too_late(open_page)
         await _words_for_a_number(open_page)
+        await _which_server(open_page)
+
+
+async def _which_server(open_page: Playground) -> None:
+    """The question of the search for tools (spec core 15) is drawn like any choice."""
+    options = [{"label": "Notes", "value": "notion", "description": "your pages"}]
+    props = {"question": "Which one do you mean?", "options": options}
+    await open_page.hear(
+        {**slot("ask_preference", "pick"), "renderer": "mcp_picker", "input": props}
+    )
+    choice = open_page.page.get_by_role("group", name="Which one do you mean?")
+    await choice.get_by_role("button", name="Notes").click()
+    (sent,) = (await open_page.asked("send"))[-1]
+    assert sent == {"id": "pick", "t": "resolve", "value": "notion"}
 
 
 async def _an_answer_too_late(open_page: Playground) -> None:

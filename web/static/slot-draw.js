@@ -50,6 +50,7 @@ const info = {
 
 const RENDERERS = {
   permission_request: permission,
+  mcp_picker: preference,
   confirm_action: confirm,
   ask_preference: preference,
   suggest_options: suggest,
