@@ -115,6 +115,8 @@ class ContextProviders:
 
     def delivers(self, *deliveries: Delivery) -> bool:
         """Whether any provider has one of these deliveries."""
+        if not self._providers:  # the usual case, asked several times a request
+            return False
         return any(one.delivery in deliveries for one in self._providers.values())
 
     async def ask(
