@@ -148,6 +148,8 @@ class AnthropicModel:
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
         """One answer. The HTTP stream is closed on every way out."""
+        if self._client.is_closed():
+            raise failures.closed(self.name)
         answer = Answer(tool_names(request), self._config.model)
         wire = wire_request(request, model=self._config.model, cache=self._config.cache_ttl)
         body = self._body(wire, request.limits)
@@ -163,7 +165,7 @@ class AnthropicModel:
         return finished(self.name, request, answer, notify, streamed=streamed)
 
     async def aclose(self) -> None:
-        """Close idle connections."""
+        """Close the connections; after that `prompt` raises UsageError."""
         await self._client.close()
 
     async def _stream(self, body: _Body, answer: Answer, notify: Notify) -> None:

@@ -1,7 +1,8 @@
 """What the vendors' HTTP clients of this process share: certificates, how long they stay open, and
 what their errors mean.
 
-For SDKs that bring httpx2. Owns nothing but the one TLS context, which is only read.
+Clients are those of SDKs that bring httpx2. Owns nothing but the one TLS context, which is only
+read.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class VendorModel(Model, Protocol):
     """A Model with connections. It keeps nothing of an agent, so many may share it."""
 
     async def aclose(self) -> None:
-        """Close idle connections."""
+        """Close the connections, at the end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ...core.errors import ModelError
+from ...core.errors import ModelError, UsageError
 
 CONNECTION = "ERR_MODEL_CONNECTION"
 """The server could not be reached, or the connection broke: retryable."""
@@ -129,6 +129,11 @@ def reading(value: object) -> Iterator[None]:
 def refused(message: str) -> ModelError:
     """The provider will not answer this."""
     return ModelError(message, code="ERR_MODEL_REFUSED")
+
+
+def closed(name: str) -> UsageError:
+    """The model was closed by its owner: trying again is in vain."""
+    return UsageError(f"{name} is closed; make another model, or close it later")
 
 
 def missing_sdk(package: str, extra: str) -> ModelError:

@@ -137,6 +137,8 @@ class GeminiModel:
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
         """One answer. The HTTP stream is closed on every way out."""
+        if self._http.is_closed:
+            raise failures.closed(self.name)
         answer = Answer(tool_names(request), self._config.model)
         contents = [
             self._types.Content.model_validate(one)
@@ -155,7 +157,7 @@ class GeminiModel:
         return finished(self.name, request, answer, notify, streamed=self._config.stream)
 
     async def aclose(self) -> None:
-        """Close idle connections."""
+        """Close the connections; after that `prompt` raises UsageError."""
         self._client.close()
         await self._http.aclose()
 

@@ -74,7 +74,7 @@ class OpenAIClient:
             return
 
     async def aclose(self) -> None:
-        """Close idle connections."""
+        """Close the connections; after that `prompt` raises UsageError."""
         await self.sdk.close()
 
     def _vendor_error(self, error: Exception) -> ModelError | None:
@@ -117,6 +117,8 @@ class OpenAIWire:
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
         """One answer. The HTTP stream is closed on every way out."""
+        if self._client.sdk.is_closed():
+            raise failures.closed(self.name)
         streamed = self._config.stream
         async with self._client.exchange(token, request.limits.timeout_s):
             if streamed:
@@ -126,7 +128,7 @@ class OpenAIWire:
         return finished(self.name, request, answer, notify, streamed=streamed)
 
     async def aclose(self) -> None:
-        """Close idle connections."""
+        """Close the connections; after that `prompt` raises UsageError."""
         await self._client.aclose()
 
     @property

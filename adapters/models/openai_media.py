@@ -5,13 +5,17 @@ Pure functions. What a wire has no place for is named in words, so that the mode
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from mimetypes import guess_extension
 
 from ...core.messages import ContentPart, ContentSource, Message
 from ...core.view import merge_user_messages, paired_results
+from .media_parts import inline_bytes, inlined, web_address
 
 Json = dict[str, object]
+
+IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
 def repaired(messages: Sequence[Message]) -> list[Message]:
@@ -26,11 +30,23 @@ def user_parts(message: Message) -> Sequence[ContentPart]:
     return message.content
 
 
-def media_url(source: ContentSource) -> str:
-    """Where the bytes are: an address, or the bytes themselves as a data URL."""
-    if source.type == "url":
-        return source.url or ""
-    return f"data:{source.media_type};base64,{source.data or ''}"
+def media_url(source: ContentSource) -> str | None:
+    """Where the bytes are: an address of the web, or a data URL; None: nothing that could be sent.
+
+    One part that the server cannot read would refuse every later request of the conversation.
+    """
+    source = inlined(source)
+    address, raw = web_address(source), inline_bytes(source)
+    if address is not None or not raw:
+        return address
+    return f"data:{source.media_type};base64,{b64encode(raw).decode()}"
+
+
+def image_url(source: ContentSource) -> str | None:
+    """The same for pictures, which have to be of a format that servers know."""
+    source = inlined(source)
+    known = source.type == "url" or source.media_type in IMAGES
+    return media_url(source) if known else None
 
 
 def file_name(part: ContentPart) -> str:

@@ -23,12 +23,13 @@ from .openai_config import OpenAIConfig
 from .openai_media import (
     Json,
     file_name,
+    image_url,
     media_url,
     repaired,
     user_parts,
 )
 from .openai_wire import TOOL_NAMES, cache_hints, call_ids
-from .turns import agent_text
+from .turns import BEGUN, agent_text
 from .wire_names import WireNames
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def _body(config: OpenAIConfig, request: ModelRequest) -> Json:
         "instructions": whole_text(request.system_prompt) or None,
         "input": [
             item for message in repaired(request.messages) for item in _items(message, config.model)
-        ],
+        ]
+        or [{"type": "message", "role": "user", "content": BEGUN}],
         "store": False,
         "max_output_tokens": None if longest is None else max(longest, MIN_OUTPUT_TOKENS),
         "temperature": config.temperature,
@@ -164,15 +166,16 @@ def _call(call: ToolCall) -> Json:
 
 
 def _part(part: ContentPart) -> Json:
-    source = part.source
     if part.type == "text":
         return {"type": "input_text", "text": whole_text(part.text or "")}
-    if source is not None and part.type == "image":
-        return {"type": "input_image", "detail": "auto", "image_url": media_url(source)}
-    if source is not None and part.type == "document":
-        if source.type == "url":
-            return {"type": "input_file", "file_url": media_url(source)}
-        return {"type": "input_file", "filename": file_name(part), "file_data": media_url(source)}
+    if part.source is not None and part.type in ("image", "document"):
+        url = image_url(part.source) if part.type == "image" else media_url(part.source)
+        if url and part.type == "image":
+            return {"type": "input_image", "detail": "auto", "image_url": url}
+        if url and url.startswith("data:"):
+            return {"type": "input_file", "filename": file_name(part), "file_data": url}
+        if url:
+            return {"type": "input_file", "file_url": url}
     return {"type": "input_text", "text": note(part)}
 
 

@@ -26,11 +26,12 @@ from .openai_extras import ReasoningDetails, options, returned
 from .openai_media import (
     Json,
     file_name,
+    image_url,
     media_url,
     repaired,
     user_parts,
 )
-from .turns import agent_text
+from .turns import BEGUN, agent_text
 from .wire_names import WireNames, WordRule
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def _messages(request: ModelRequest, model: str, dialect: ChatDialect) -> list[J
         out.append({"role": "system", "content": whole_text(request.system_prompt)})
     for message in repaired(request.messages):
         out.extend(_message(message, model, dialect))
+    if all(message["role"] == "system" for message in out):
+        out.append({"role": "user", "content": BEGUN})
     return out
 
 
@@ -181,15 +184,14 @@ def _call(call: ToolCall, model: str, dialect: ChatDialect) -> Json:
 
 
 def _part(part: ContentPart, dialect: ChatDialect) -> Json:
-    source = part.source
     if part.type == "text":
         return {"type": "text", "text": whole_text(part.text or "")}
-    if source is not None:
-        if part.type == "image" or (part.type == "video" and dialect.reads_video):
-            return {"type": "image_url", "image_url": {"url": media_url(source)}}
-        if part.type == "document" and dialect.reads_files and source.type == "base64":
-            file: Json = {"filename": file_name(part), "file_data": media_url(source)}
-            return {"type": "file", "file": file}
+    if part.source is not None:
+        url = image_url(part.source) if part.type == "image" else media_url(part.source)
+        if url and (part.type == "image" or (part.type == "video" and dialect.reads_video)):
+            return {"type": "image_url", "image_url": {"url": url}}
+        if url and part.type == "document" and dialect.reads_files and url.startswith("data:"):
+            return {"type": "file", "file": {"filename": file_name(part), "file_data": url}}
     return {"type": "text", "text": note(part)}
 
 

@@ -21,6 +21,7 @@ from ...core.errors import ModelError, UsageError
 from ...core.events import TextDelta, ToolUse
 from ...core.model import ModelRequest, ModelResult, Notify
 from ..credentials import Secret
+from .connections import KEPT_S, MOST
 from .exchange import exchange, reported
 from .failures import PROTOCOL, broken, retry_after, status_error
 from .remote_wire import EventReader, answered, failure, request_body
@@ -144,6 +145,7 @@ class RemoteModel:
         if self._client is None:
             key, silence_s = self._config.key.reveal(), self._config.timeout_s
             self._client = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=MOST, keepalive_timeout=KEPT_S),
                 timeout=aiohttp.ClientTimeout(
                     total=None, sock_connect=silence_s, sock_read=silence_s
                 ),

@@ -97,6 +97,7 @@ class ScriptedModel:
         self, request: ModelRequest, notify: Notify, token: CancelToken
     ) -> ModelResult:
         """The next step. Raises ModelError when there is none, or the request is not expected."""
+        token.raise_if_aborted()
         self.requests.append(request)
         step = self._take(request)
         async with AbortScope(token):
