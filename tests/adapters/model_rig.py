@@ -1,17 +1,20 @@
-"""What the tests of vendors' text models share: asking, histories at random, an agent with tools.
+"""What tests of text models ask with: an answer in no wire's words, and a model that gives it.
 
-Nothing here knows a wire.
+Nothing here knows a wire. A vendor's rig turns a `Said` into what its simulator sends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol
 
 import pytest
-from hypothesis import strategies as st
 
-from tests.simulators.sse_server import SseServer
+from tests.simulators.sse import Json, SseServer, Step
 from voxglove.core import AbortError, Agent, Glove, Tool
 from voxglove.core.cancel import CancelToken
 from voxglove.core.errors import ModelError
@@ -25,6 +28,7 @@ from voxglove.core.messages import (
     ToolResultData,
 )
 from voxglove.core.model import Model, ModelEvent, ModelRequest, ModelResult, ToolSpec
+from voxglove.core.usage import Usage
 
 HELLO = ModelRequest(messages=(Message(sender="user", text="hello"),), system_prompt="Be kind.")
 LOOKUP = ToolSpec(
@@ -34,23 +38,74 @@ NOW = ToolSpec("now", "The time.", {})
 PNG = ContentPart("image", source=ContentSource("base64", "image/png", data="QUJD"), name="a.png")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said(Step):
+    """One answer of a model, and how it goes out.
+
+    calls     with ids of letters and digits; arguments are an object, or the text of the wire
+    thoughts  what it thought first, where the wire has such a thing
+    counted   the tokens that are reported
+    stop      why it ended, where not of itself
+    breaks    an error of an overloaded server in place of the end
+    """
+
+    words: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    thoughts: str = ""
+    counted: Usage | None = None
+    stop: Literal["", "max_tokens", "refusal"] = ""
+    breaks: bool = False
+
+
+def said(*words: str, **how: Any) -> Said:
+    return Said(words=words, **how)
+
+
+def outgoing(answer: Said) -> dict[str, Any]:
+    """What of `answer` every wire's step takes as it is."""
+    return {one.name: getattr(answer, one.name) for one in fields(Step)}
+
+
 @dataclass
 class Asked:
-    """A model on a simulator, and what it reported."""
+    """A model on a server, and what it reported. `heard` is set by the first words.
 
-    server: SseServer
+    A model without a server has one that nobody asks.
+    """
+
+    server: SseServer[Any]
     model: Model
     token: CancelToken = field(default_factory=CancelToken)
     events: list[ModelEvent] = field(default_factory=list)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def ask(self, request: ModelRequest = HELLO) -> ModelResult:
-        return await self.model.prompt(request, self.events.append, self.token)
+        return await self.model.prompt(request, self.notify, self.token)
 
     async def fail(self, request: ModelRequest = HELLO) -> ModelError:
         """The error that asking ends in."""
         with pytest.raises(ModelError) as caught:
             await self.ask(request)
         return caught.value
+
+    def notify(self, event: ModelEvent) -> None:
+        self.events.append(event)
+        if isinstance(event, TextDelta):
+            self.heard.set()
+
+    def beside(self) -> Asked:
+        """The same model, asked by somebody else."""
+        return Asked(self.server, self.model)
+
+    @property
+    def body(self) -> Json:
+        """The last request's body."""
+        return self.server.bodies[-1]
+
+    @property
+    def sent(self) -> str:
+        """The same as text."""
+        return json.dumps(self.body, ensure_ascii=False)
 
     def deltas(self) -> list[str]:
         return [event.text for event in self.events if isinstance(event, TextDelta)]
@@ -62,48 +117,106 @@ class Asked:
         return [(e.id, e.name, e.input) for e in self.events if isinstance(e, ToolUse)]
 
 
-async def assert_stopping_closes_the_stream(call: Asked, *, by_token: bool) -> None:
-    """The server sees the stream close within 100 ms of the abort."""
-    loop = asyncio.get_running_loop()
+class Closable(Model, Protocol):
+    async def aclose(self) -> None: ...
+
+
+@asynccontextmanager
+async def opened(server: SseServer[Any], make: Callable[[], Closable]) -> AsyncIterator[Asked]:
+    """`server` runs, and the model that `make` makes for it is closed before it ends."""
+    async with server.running():
+        model = make()
+        try:
+            yield Asked(server, model)
+        finally:
+            await model.aclose()
+    assert server.streams == 0, "a stream is still being written"
+
+
+async def stopped(asking: Asked, *, by_token: bool, when: Coroutine[Any, Any, object]) -> float:
+    """Ask, and stop it after `when`: by its token, or as whoever waits for it. The loop time then.
+
+    What comes out of it is an abort or a cancellation, nothing else.
+    """
 
     async def ask_in_vain() -> None:
         with pytest.raises(AbortError if by_token else asyncio.CancelledError):
-            await call.ask()
+            await asking.ask()
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         task = group.create_task(ask_in_vain())
-        while not call.deltas():  # noqa: ASYNC110 - the model reports by callback
-            await asyncio.sleep(0.01)
-        started = loop.time()
+        await when
+        at = asyncio.get_running_loop().time()
         if by_token:
-            call.token.abort("barge-in")
+            asking.token.abort("barge-in")
         else:
             task.cancel()
-        await call.server.closed.wait()
-        assert loop.time() - started < 0.1
+    return at
 
 
-async def assert_two_at_once_are_apart(call: Asked) -> None:
-    """Stopping one answer leaves another of the same model alone; the first step hangs."""
-    other = Asked(call.server, call.model)
-
-    async def ask_in_vain() -> None:
-        with pytest.raises(AbortError):
-            await call.ask()
-
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        hanging = group.create_task(ask_in_vain())
-        while not call.deltas():  # noqa: ASYNC110 - the model reports by callback
-            await asyncio.sleep(0.01)
-        result = await other.ask()
-        assert not hanging.done() and result.messages[0].text == "Two."
-        call.token.abort("barge-in")
-        await call.server.closed.wait()
+Options = Sequence[dict[str, object] | None]
 
 
-def agent_of(model: Model, *tools: Tool) -> Agent:
+class AnswerRig(Protocol):
+    """A model that can be told what to answer.
+
+    `asked` opens one that gives `script` in order, and closes it behind the block. Whatever else it
+    takes is the model's configuration. `usage` is what its wire can report of tokens; with `thinks`
+    thoughts come apart from the words, and are kept.
+    """
+
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def thinks(self) -> bool: ...
+
+    def asked(self, *script: Said, **config: Any) -> AbstractAsyncContextManager[Asked]: ...
+
+    def tool_name(self, name: str) -> str:
+        """What the model calls our tool `name`."""
+        ...
+
+
+class ModelRig(AnswerRig, Protocol):
+    """A model behind a server.
+
+    modes    values of `stream` that the model knows; True comes first
+    garbage  what is no event of the wire, as raw bytes of a stream
+    noise    events that do not exist yet, which are passed over
+    options  provider_options that a stored message may carry
+    has_sdk  its errors come from a vendor's package and are kept as the cause
+
+    `asked` takes the wire's own steps as well, and of configuration `key`, `base_url`,
+    `timeout_s`, `max_tokens` and `stream`.
+    """
+
+    @property
+    def modes(self) -> tuple[bool, ...]: ...
+    @property
+    def garbage(self) -> Sequence[bytes]: ...
+    @property
+    def noise(self) -> bytes: ...
+    @property
+    def options(self) -> Options: ...
+    @property
+    def has_sdk(self) -> bool: ...
+
+    def scripted(self, answer: Said) -> Step:
+        """`answer` in the words of the wire."""
+        ...
+
+    def bound(self, body: Json) -> object:
+        """How long an answer to this request may become."""
+        ...
+
+    def problem(self, request: ModelRequest) -> str:
+        """What the vendor would refuse in the body of `request`; empty if it takes it."""
+        ...
+
+
+def agent_of(model: Model, *tools: Tool, prompt: str = "You book tables.") -> Agent:
     """An agent in the rooms of a table booking."""
-    glove = Glove(model=model, system_prompt="You book tables.")
+    glove = Glove(model=model, system_prompt=prompt)
     for tool in tools:
         glove.fold(tool)
     return glove.build()
@@ -123,81 +236,18 @@ def asks(*calls: ToolCall, text: str = "") -> Message:
     return Message(sender="agent", text=text, tool_calls=calls)
 
 
-TEXTS = st.sampled_from(["", "  ", "Hello.", "☺ one\n\ntwo", "\u2028", "[interrupted]"])
-WORDS = st.sampled_from(["look", "files/read", "ключ", "x" * 200, "9lives", "a.b:c", ""])
-IDS = st.sampled_from(["c1", "toolu_2", "functions.look:0", "ид 3", "y" * 90, "call|4"])
-ARGS = st.sampled_from([{}, {"q": 1}, "{oops", "[]", None, {"deep": {"none": None, "l": [1]}}])
-DATA = st.builds(
-    ToolResultData,
-    st.sampled_from(["success", "error", "aborted"]),
-    st.sampled_from([None, "", " ", "text", {"free": 3}, [1, 2]]),
-    st.sampled_from([None, "hang-up"]),
-)
-MEDIA = st.sampled_from(
-    [
-        PNG,
-        ContentPart("image", source=ContentSource("url", "image/png", url="https://x.test/a.png")),
-        ContentPart("image", source=ContentSource("base64", "image/tiff", data="QUJD")),
-        ContentPart("image", source=ContentSource("base64", "image/png", data="no base64!")),
-        ContentPart("image"),
-        ContentPart("video", source=ContentSource("base64", "video/mp4", data="QUJD"), name="v"),
-        ContentPart("video", source=ContentSource("url", "video/mp4", url="ftp://x.test/v")),
-        ContentPart("document", source=ContentSource("base64", "application/pdf", data="QUJD")),
-        ContentPart("document", source=ContentSource("base64", "text/csv", data="YSxi")),
-        ContentPart("document", source=ContentSource("url", "text/plain", url="https://x.test/t")),
-        ContentPart("text", text="typed"),
-        ContentPart("text", text=" "),
-    ]
-)
+def arguments_of(call: ToolCall) -> str:
+    """As a wire's text."""
+    raw = call.input_args
+    return raw if isinstance(raw, str) else json.dumps(raw)
 
 
-def histories(
-    options: st.SearchStrategy[dict[str, object] | None],
-) -> st.SearchStrategy[list[Message]]:
-    """Stored histories as calls leave them: cut answers, calls without results, late results.
-
-    `options` are the provider_options an answer may carry.
-    """
-    call = st.builds(ToolCall, WORDS, ARGS, IDS)
-    user = st.builds(
-        lambda text, content: Message(sender="user", text=text, content=tuple(content)),
-        TEXTS,
-        st.lists(MEDIA, max_size=3),
-    )
-    agent = st.builds(
-        lambda text, calls, cut, kept: Message(
-            sender="agent",
-            text=text,
-            tool_calls=tuple({one.id: one for one in calls}.values()),
-            interrupted=cut is not None,
-            playback="settled" if cut else None,
-            heard=cut,
-            provider_options=kept,
-        ),
-        TEXTS,
-        st.lists(call, max_size=3),
-        st.sampled_from([None, None, "", "Hel"]),
-        options,
-    )
-    back = st.builds(
-        lambda pairs: results(*pairs), st.lists(st.tuples(WORDS, IDS, DATA), max_size=4)
-    )
-    note = st.builds(
-        lambda text: Message(sender="user", text=text, framework_context="runtime"), TEXTS
-    )
-    return st.lists(st.one_of(user, agent, back, note), max_size=9).map(_unique_calls)
+def encoded(body: object) -> Any:
+    """`body` as it arrives; what no encoding can carry raises here."""
+    return json.loads(json.dumps(body, ensure_ascii=False).encode())
 
 
-def _unique_calls(messages: list[Message]) -> list[Message]:
-    """As the loop stores them: a call id is used once."""
-    seen: set[str] = set()
-    kept: list[Message] = []
-    for message in messages:
-        fresh = tuple(one for one in message.tool_calls if one.id not in seen)
-        seen |= {one.id for one in fresh}
-        kept.append(
-            message
-            if len(fresh) == len(message.tool_calls)
-            else Message(sender="agent", text=message.text, tool_calls=fresh)
-        )
-    return kept
+def halves(text: str) -> tuple[str, ...]:
+    """`text` in the pieces in which it is streamed."""
+    middle = len(text) // 2
+    return tuple(piece for piece in (text[:middle], text[middle:]) if piece)

@@ -1,15 +1,14 @@
-"""The Anthropic model against a strict local server, through the official SDK."""
+"""The Anthropic model, through the official SDK: the suite, and what its wire alone has."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.adapters.anthropic_rig import ANTHROPIC
 from tests.adapters.model_rig import (
     HELLO,
     LOOKUP,
@@ -17,77 +16,30 @@ from tests.adapters.model_rig import (
     PNG,
     Asked,
     asks,
-    assert_stopping_closes_the_stream,
-    assert_two_at_once_are_apart,
     results,
+    said,
 )
+from tests.adapters.model_suite import ModelSuite
 from tests.simulators.anthropic_messages import (
     KEY,
-    AnthropicSimulator,
     Scripted,
     call,
     redacted,
     text,
     thinking,
 )
-from voxglove.adapters.credentials import Secret
-from voxglove.adapters.models.anthropic import AnthropicConfig, AnthropicModel
-from voxglove.adapters.models.connections import kept_open
+from voxglove.adapters.models.anthropic import AnthropicConfig
 from voxglove.core.errors import UsageError
 from voxglove.core.messages import ContentPart, ContentSource, Message, ToolCall, ToolResultData
-from voxglove.core.model import ModelLimits, ModelRequest, ToolSpec
+from voxglove.core.model import ModelLimits, ModelRequest
 from voxglove.core.usage import Usage
 
 pytestmark = pytest.mark.real_loop
+asked = ANTHROPIC.asked
 
 
-@asynccontextmanager
-async def asked(*script: Scripted, key: str = KEY, **config: object) -> AsyncIterator[Asked]:
-    async with AnthropicSimulator(*script).running() as server:
-        model = AnthropicModel(
-            AnthropicConfig(
-                **{"model": "m", "base_url": server.base_url, "timeout_s": 5.0, **config}  # type: ignore[arg-type]
-            ),
-            Secret(key),
-        )
-        try:
-            yield Asked(server, model)
-        finally:
-            await model.aclose()
-
-
-def said(*words: str) -> Scripted:
-    return Scripted(blocks=[text(*words)])
-
-
-async def test_core_row_029_anthropic_streams_deltas_then_calls_then_the_whole() -> None:
-    script = Scripted(
-        blocks=[
-            thinking("They want 7.", "SIG"),
-            text("One ", "moment", " ☺"),
-            call("toolu_1", "lookup", '{"id":', "7}"),
-            call("toolu_2", "now"),
-        ]
-    )
-    async with asked(script) as asking:
-        result = await asking.ask(replace(HELLO, tools=(LOOKUP, NOW)))
-    assert asking.deltas() == ["One ", "moment", " ☺"], "thinking is never spoken"
-    assert asking.kinds() == ["TextDelta"] * 3 + ["ToolUse"] * 2 + ["ModelResponseComplete"]
-    assert asking.used() == [("toolu_1", "lookup", {"id": 7}), ("toolu_2", "now", {})]
-    message = result.messages[0]
-    assert message.text == "One moment ☺" and message.reasoning_content == "They want 7."
-    assert [one.input_args for one in message.tool_calls] == [{"id": 7}, {}]
-    assert result.stop_reason == "tool_use"
-
-
-async def test_core_row_030_anthropic_answers_whole_with_one_event() -> None:
-    script = Scripted(blocks=[thinking("Hm.", "SIG"), text("Hi."), call("toolu_1", "now")])
-    async with asked(script, stream=False) as asking:
-        result = await asking.ask(replace(HELLO, tools=(NOW,)))
-    assert asking.kinds() == ["ModelResponse"]
-    assert result.messages[0].text == "Hi." and result.messages[0].reasoning_content == "Hm."
-    assert result.messages[0].tool_calls == (ToolCall("now", {}, "toolu_1"),)
-    assert result.stop_reason == "tool_use" and result.usage == Usage(25, 9)
+class TestAnthropic(ModelSuite):
+    rig = ANTHROPIC
 
 
 async def test_core_row_031_anthropic_shows_images_and_documents() -> None:
@@ -217,15 +169,6 @@ async def test_only_whole_thinking_is_kept() -> None:
     assert [one["type"] for one in options["blocks"]] == ["thinking", "text", "tool_use"]
 
 
-async def test_one_agents_prompt_never_reaches_another() -> None:
-    async with asked(said("Hi."), said("Hi.")) as asking:
-        asking.model.set_system_prompt("Be quick.")
-        await asking.ask(replace(HELLO, system_prompt=""))
-        await asking.ask()
-    first, second = asking.server.bodies
-    assert "system" not in first and blocks(second["system"])[0]["text"] == "Be kind."
-
-
 async def test_a_thinking_budget_fits_the_answer_and_pauses_where_calls_came_without() -> None:
     foreign = (
         *HELLO.messages,
@@ -258,8 +201,6 @@ async def test_options_reach_the_wire_and_only_those_that_were_given() -> None:
         await hot.ask()
     assert hot.server.bodies[0]["temperature"] == 0.3
     assert hot.server.bodies[0]["thinking"] == {"type": "disabled"}
-    assert isinstance(plain.server, AnthropicSimulator)
-    assert isinstance(hot.server, AnthropicSimulator)
     headers = [*plain.server.headers, *hot.server.headers]
     assert [one["anthropic-version"] for one in headers] == ["2026-10-21", "2023-06-01"]
     async with asked(said("Hi."), reasoning_effort="minimal") as eager:
@@ -294,50 +235,6 @@ async def test_breakpoints_stand_behind_what_the_next_request_repeats(
     ]
 
 
-async def test_names_and_ids_of_any_kind_survive_the_wire() -> None:
-    strange = ToolSpec(
-        "files/read ☺", "Reads.", {"anyOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {}}}
-    )
-    async with asked(
-        Scripted(blocks=[call("toolu_1", "files_read_8a2a5c9a")]), said("x")
-    ) as asking:
-        await asking.ask(replace(HELLO, tools=(strange,)))
-        (tool,) = blocks(asking.server.bodies[0]["tools"])
-        wire = str(tool["name"])
-        assert wire.startswith("files_read_") and wire != strange.name
-        history = (
-            *HELLO.messages,
-            asks(ToolCall(strange.name, {}, "functions.read:0")),
-            results((strange.name, "functions.read:0", ToolResultData("success", "x"))),
-        )
-        await asking.ask(ModelRequest(messages=history, tools=(strange,)))
-    assert sent(asking)[1][0]["name"] == wire
-    assert sent(asking)[1][0]["id"] == sent(asking)[2][0]["tool_use_id"]
-    async with asked(Scripted(blocks=[call("toolu_1", wire)])) as asking:
-        result = await asking.ask(replace(HELLO, tools=(strange,)))
-    assert result.messages[0].tool_calls[0].tool_name == strange.name
-
-
-@pytest.mark.parametrize("by_token", [True, False])
-async def test_stopping_closes_the_http_stream(by_token: bool) -> None:
-    async with asked(Scripted(blocks=[text("One")], ending="stall")) as asking:
-        await assert_stopping_closes_the_stream(asking, by_token=by_token)
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_talk_keeps_its_connection(stream: bool) -> None:
-    async with asked(*[said("Hi.")] * 3, stream=stream) as asking:
-        for _ in range(3):
-            await asking.ask()
-    assert len(asking.server.peers) == 1
-    assert kept_open().keepalive_expiry == 60, "the client's own 5 s are shorter than a turn"
-
-
-async def test_two_answers_at_once_are_apart() -> None:
-    async with asked(Scripted(blocks=[text("One")], ending="stall"), said("Two.")) as asking:
-        await assert_two_at_once_are_apart(asking)
-
-
 async def test_a_long_answer_need_not_be_streamed() -> None:
     async with asked(said("Hi."), stream=False, max_tokens=64_000) as asking:
         assert (await asking.ask()).messages[0].text == "Hi."
@@ -346,7 +243,6 @@ async def test_a_long_answer_need_not_be_streamed() -> None:
 async def test_a_compatible_server_finds_the_key_where_it_looks() -> None:
     async with asked(said("Hi.")) as asking:
         await asking.ask()
-    assert isinstance(asking.server, AnthropicSimulator)
     (headers,) = asking.server.headers
     assert headers["x-api-key"] == KEY and headers["Authorization"] == f"Bearer {KEY}"
 

@@ -1,20 +1,17 @@
-"""Bodies for any history, and the simulator itself: the official SDK is content with it."""
+"""Anthropic's bodies in detail, and the simulator itself: the official SDK is content with it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import pytest
 from anthropic import AsyncAnthropic, AuthenticationError, BadRequestError
 from anthropic.types import Message as SdkMessage
 from anthropic.types import MessageParam, RawMessageStreamEvent, ToolParam, ToolResultBlockParam
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from tests.adapters.model_rig import LOOKUP, NOW, agent_of, histories
-from tests.adapters.test_anthropic_model import asked
+from tests.adapters.anthropic_rig import ANTHROPIC, VERSION, body_of
+from tests.adapters.model_rig import HELLO, LOOKUP, NOW, PNG, asks, results
 from tests.simulators.anthropic_messages import (
     KEY,
     AnthropicSimulator,
@@ -25,75 +22,10 @@ from tests.simulators.anthropic_messages import (
     thinking,
 )
 from tests.simulators.anthropic_rules import check_body
-from tests.simulators.sse_server import Refused
-from voxglove.adapters.models.anthropic_wire import CacheTtl, wire_request
-from voxglove.core import Tool
-from voxglove.core.messages import Message, ToolCall, decode_message, encode_message
+from tests.simulators.sse import Refused
+from voxglove.core.messages import Message, ToolCall, ToolResultData
 from voxglove.core.model import ModelRequest, ToolSpec
 from voxglove.core.view import model_view
-
-OPTIONS: list[dict[str, object] | None] = [
-    None,
-    {"gemini": {"model": "m", "parts": []}},
-    {"anthropic": "nonsense"},
-    {"anthropic": {"model": "other", "blocks": [{"type": "text", "text": "x"}]}},
-    {
-        "anthropic": {
-            "model": "m",
-            "blocks": [
-                {"type": "thinking", "thinking": "Hm.", "signature": "S"},
-                {"type": "text", "text": "Hello."},
-            ],
-        }
-    },
-    {
-        "anthropic": {
-            "model": "m",
-            "blocks": [
-                {"type": "redacted_thinking", "data": "D"},
-                {"type": "text", "text": "Hello."},
-                {"type": "tool_use"},
-                {"type": "thinking", "thinking": "Hm.", "signature": "S"},
-                {"type": "tool_use"},
-            ],
-        }
-    },
-]
-PARAMS = TypeAdapter(list[MessageParam])
-TOOLS = TypeAdapter(list[ToolParam])
-
-
-@settings(max_examples=80)
-@given(
-    histories(st.sampled_from(OPTIONS)),
-    st.sampled_from([None, "5m", "1h"]),
-    st.sampled_from(["", " ", "Be kind."]),
-)
-def test_core_row_033_anthropic_takes_any_history_there_is(
-    history: list[Message], cache: CacheTtl | None, prompt: str
-) -> None:
-    stored = [decode_message(encode_message(message)) for message in history]
-    request = ModelRequest(
-        messages=tuple(model_view(stored)), tools=(LOOKUP, NOW), system_prompt=prompt
-    )
-    body = body_of(request, cache)
-    check_body(body, "2026-10-21")
-    PARAMS.validate_python(body["messages"])
-    TOOLS.validate_python(body["tools"])
-
-
-def body_of(request: ModelRequest, cache: CacheTtl | None = None) -> dict[str, object]:
-    wire = wire_request(request, model="m", cache=cache)
-    body = {
-        "model": "m",
-        "max_tokens": 5000,
-        "messages": wire.messages,
-        "system": wire.system,
-        "tools": wire.tools,
-        "thinking": {"type": "enabled", "budget_tokens": 1024} if wire.may_think else None,
-    }
-    decoded: dict[str, object] = json.loads(json.dumps(body))
-    return {key: value for key, value in decoded.items() if value is not None}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +41,7 @@ def body_of(request: ModelRequest, cache: CacheTtl | None = None) -> dict[str, o
 )
 def test_a_tool_is_an_object_whatever_its_schema(parameters: dict[str, object]) -> None:
     spec = ToolSpec("t", "d", parameters)
-    check_body(body_of(ModelRequest(messages=(), tools=(spec,))), "2026-10-21")
+    check_body(body_of(ModelRequest(messages=(), tools=(spec,))), VERSION)
 
 
 def test_a_union_of_objects_offers_all_their_fields_and_demands_the_common_ones() -> None:
@@ -140,9 +72,9 @@ def test_a_union_of_objects_offers_all_their_fields_and_demands_the_common_ones(
 )
 def test_the_simulator_refuses_what_the_service_refuses(wrong: dict[str, object]) -> None:
     good = {"model": "m", "max_tokens": 5000, "messages": [{"role": "user", "content": "Hi"}]}
-    check_body(good, "2026-10-21")
+    check_body(good, VERSION)
     with pytest.raises(Refused):
-        check_body(good | wrong, "2026-10-21")
+        check_body(good | wrong, VERSION)
 
 
 CALL = {"type": "tool_use", "id": "t1", "name": "now", "input": {}}
@@ -172,9 +104,9 @@ def test_the_simulator_wants_every_call_answered_first_and_once(
         messages = [{"role": role, "content": content} for role, content in turns]
         return {"model": "m", "max_tokens": 5, "messages": messages}
 
-    check_body(body([CALL], [RESULT, WORDS]), "2026-10-21")
+    check_body(body([CALL], [RESULT, WORDS]), VERSION)
     with pytest.raises(Refused):
-        check_body(body(asked_for, answered), "2026-10-21")
+        check_body(body(asked_for, answered), VERSION)
 
 
 SCRIPT = (
@@ -250,42 +182,6 @@ def answers(message: SdkMessage) -> list[ToolResultBlockParam]:
     ]
 
 
-@pytest.mark.real_loop
-@pytest.mark.parametrize("stream", [True, False])
-async def test_an_agent_goes_several_rounds_with_tools(stream: bool) -> None:
-    ran: list[object] = []
-
-    def lookup(value: object) -> str:
-        ran.append(value)
-        if len(ran) == 2:
-            raise RuntimeError("the book is closed")
-        return "free"
-
-    script = (
-        *SCRIPT[:1],
-        Scripted(blocks=[thinking("Again.", "SIG-2"), call("toolu_3", "lookup", '{"id": 8}')]),
-        Scripted(blocks=[text("Booked.")]),
-        Scripted(blocks=[text("Bye.")]),
-    )
-    schema = {"type": "object", "properties": {"id": {"type": "integer"}}}
-    async with asked(*script, stream=stream, cache=True) as asking:
-        agent = agent_of(
-            asking.model,
-            Tool(name="lookup", description="Looks up.", do=lookup, json_schema=schema),
-            Tool(name="now", description="The time.", do=lambda value: "noon", json_schema={}),
-        )
-        result = await agent.process_request("A table, please.")
-        assert result.messages[-1].text == "Booked." and result.model_calls == 3
-        assert (await agent.process_request("Thanks.")).messages[-1].text == "Bye."
-    assert ran == [{"id": 7}, {"id": 8}] and asking.server.refusals == []
-    messages = asking.server.bodies[-1]["messages"]
-    assert isinstance(messages, list)
-    kinds = [[block["type"] for block in message["content"]] for message in messages]
-    assert kinds[1][:2] == ["thinking", "redacted_thinking"] and kinds[3][0] == "thinking"
-    failed = messages[4]["content"][0]
-    assert failed["is_error"] is True and "the book is closed" in failed["content"]
-
-
 def test_thinking_stands_at_the_head_of_its_turn() -> None:
     history = (
         Message(sender="user", text="hi"),
@@ -294,7 +190,7 @@ def test_thinking_stands_at_the_head_of_its_turn() -> None:
             sender="agent",
             text="Hello.",
             tool_calls=(ToolCall("now", {}, "c1"), ToolCall("now", {}, "c2")),
-            provider_options=OPTIONS[-1],
+            provider_options=ANTHROPIC.options[-1],
         ),
     )
     body = body_of(ModelRequest(messages=tuple(model_view(history)), tools=(NOW,)))
@@ -318,3 +214,16 @@ def test_what_was_not_json_is_kept_when_it_is_handed_back() -> None:
     messages = body_of(ModelRequest(messages=history))["messages"]
     assert isinstance(messages, list)
     assert messages[1]["content"][0]["input"] == {"arguments": "{oops"}
+
+
+def test_the_sdks_own_types_know_every_kind_of_block() -> None:
+    history = (
+        Message(sender="user", text="hi", content=(PNG,)),
+        asks(ToolCall("now", {}, "c1"), text="Well."),
+        results(("now", "c1", ToolResultData("error", message="no"))),
+    )
+    for options in ANTHROPIC.options:
+        kept = (*history, Message(sender="agent", text="Hello.", provider_options=options))
+        body = body_of(ModelRequest(messages=(*kept, *HELLO.messages), tools=(LOOKUP, NOW)), "1h")
+        TypeAdapter(list[MessageParam]).validate_python(body["messages"])
+        TypeAdapter(list[ToolParam]).validate_python(body["tools"])

@@ -1,15 +1,14 @@
-"""The Gemini model against a strict local server, through the official SDK."""
+"""The Gemini model, through the official SDK: the suite, and what its wire alone has."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.adapters.gemini_rig import GEMINI
 from tests.adapters.model_rig import (
     HELLO,
     LOOKUP,
@@ -17,81 +16,28 @@ from tests.adapters.model_rig import (
     PNG,
     Asked,
     asks,
-    assert_stopping_closes_the_stream,
-    assert_two_at_once_are_apart,
     results,
+    said,
 )
+from tests.adapters.model_suite import ModelSuite
 from tests.simulators.gemini_generate import (
-    KEY,
-    GeminiSimulator,
     Scripted,
     call,
     text,
     thought,
 )
-from voxglove.adapters.credentials import Secret
-from voxglove.adapters.models.connections import kept_open
-from voxglove.adapters.models.gemini import GeminiConfig, GeminiModel
+from voxglove.adapters.models.gemini import GeminiConfig
 from voxglove.core.errors import UsageError
 from voxglove.core.messages import ContentPart, ContentSource, Message, ToolCall, ToolResultData
 from voxglove.core.model import ModelLimits, ModelRequest, ToolSpec
 from voxglove.core.usage import Usage
 
 pytestmark = pytest.mark.real_loop
+asked = GEMINI.asked
 
 
-@asynccontextmanager
-async def asked(
-    *script: Scripted, key: str = KEY, signs: bool = False, **config: object
-) -> AsyncIterator[Asked]:
-    async with GeminiSimulator(*script, signs=signs).running() as server:
-        model = GeminiModel(
-            GeminiConfig(
-                **{"model": "m", "base_url": server.base_url, "timeout_s": 5.0, **config}  # type: ignore[arg-type]
-            ),
-            Secret(key),
-        )
-        try:
-            yield Asked(server, model)
-        finally:
-            await model.aclose()
-
-
-def said(*words: str) -> Scripted:
-    return Scripted(parts=[text(word) for word in words])
-
-
-async def test_core_row_029_gemini_streams_deltas_then_calls_then_the_whole() -> None:
-    script = Scripted(
-        parts=[
-            thought("They want 7."),
-            text("One "),
-            text("moment ☺"),
-            call("fc1", "lookup", {"id": 7}, "U0lH"),
-            call("fc2", "now"),
-        ]
-    )
-    async with asked(script) as asking:
-        result = await asking.ask(replace(HELLO, tools=(LOOKUP, NOW)))
-    assert asking.deltas() == ["One ", "moment ☺"], "thoughts are never spoken"
-    assert asking.kinds() == ["TextDelta"] * 2 + ["ToolUse"] * 2 + ["ModelResponseComplete"]
-    assert asking.used() == [("fc1", "lookup", {"id": 7}), ("fc2", "now", {})]
-    message = result.messages[0]
-    assert message.text == "One moment ☺" and message.reasoning_content == "They want 7."
-    assert result.stop_reason == "tool_use", "the wire says STOP"
-
-
-async def test_core_row_030_gemini_answers_whole_with_one_event() -> None:
-    script = Scripted(parts=[thought("Hm."), text("Hi."), call("fc1", "now")])
-    async with asked(script, stream=False) as asking:
-        result = await asking.ask(replace(HELLO, tools=(NOW,)))
-    assert asking.kinds() == ["ModelResponse"]
-    message = result.messages[0]
-    assert message.text == "Hi." and message.reasoning_content == "Hm."
-    assert [(one.tool_name, one.input_args, one.id) for one in message.tool_calls] == [
-        ("now", {}, "fc1")
-    ]
-    assert result.stop_reason == "tool_use" and result.usage == Usage(5, 9)
+class TestGemini(ModelSuite):
+    rig = GEMINI
 
 
 async def test_core_row_031_gemini_shows_images_videos_and_documents() -> None:
@@ -222,7 +168,8 @@ async def test_signatures_come_back_with_their_parts_and_only_to_their_model(str
 
 
 async def test_a_model_without_ids_gets_none_back() -> None:
-    async with asked(Scripted(parts=[call("", "now")]), said("Noon.")) as asking:
+    unsigned = Scripted(parts=[call("", "now")])
+    async with asked(unsigned, said("Noon."), signs=False) as asking:
         request = replace(HELLO, tools=(NOW,))
         answer = (await asking.ask(request)).messages[0]
         (made,) = answer.tool_calls
@@ -234,22 +181,11 @@ async def test_a_model_without_ids_gets_none_back() -> None:
     assert "id" not in turns[2][1][0]["functionResponse"]
 
 
-async def test_one_agents_prompt_never_reaches_another() -> None:
-    async with asked(said("Hi."), said("Hi.")) as asking:
-        asking.model.set_system_prompt("Be quick.")
-        await asking.ask(replace(HELLO, system_prompt=""))
-        await asking.ask()
-    first, second = asking.server.bodies
-    shown: Any = second["systemInstruction"]
-    assert "systemInstruction" not in first and shown["parts"][0]["text"] == "Be kind."
-
-
 async def test_options_reach_the_wire_and_only_those_that_were_given() -> None:
     async with asked(said("Hi.")) as plain:
         await plain.ask()
     assert set(plain.server.bodies[0]) == {"contents", "systemInstruction", "generationConfig"}
     assert plain.server.bodies[0]["generationConfig"] == {}
-    assert isinstance(plain.server, GeminiSimulator)
     assert "X-Server-Timeout" not in plain.server.headers[0], "it would end a long answer"
     async with asked(
         said("Hi."), temperature=0.0, max_tokens=900, reasoning_effort="max", include_thoughts=True
@@ -283,26 +219,6 @@ async def test_an_answer_that_the_server_continues_is_one_answer() -> None:
         result = await asking.ask()
     assert result.messages[0].text == "One, two." and asking.deltas() == ["One, ", "two."]
     assert result.usage == Usage(10, 18) and result.stop_reason == "end_turn"
-
-
-@pytest.mark.parametrize("by_token", [True, False])
-async def test_stopping_closes_the_http_stream(by_token: bool) -> None:
-    async with asked(Scripted(parts=[text("One")], ending="stall")) as asking:
-        await assert_stopping_closes_the_stream(asking, by_token=by_token)
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_talk_keeps_its_connection(stream: bool) -> None:
-    async with asked(*[said("Hi.")] * 3, stream=stream) as asking:
-        for _ in range(3):
-            await asking.ask()
-    assert len(asking.server.peers) == 1
-    assert kept_open().keepalive_expiry == 60, "the client's own 5 s are shorter than a turn"
-
-
-async def test_two_answers_at_once_are_apart() -> None:
-    async with asked(Scripted(parts=[text("One")], ending="stall"), said("Two.")) as asking:
-        await assert_two_at_once_are_apart(asking)
 
 
 @pytest.mark.parametrize(

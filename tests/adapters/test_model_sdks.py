@@ -7,9 +7,13 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from tests.adapters.model_values import NAMES
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.models.anthropic import AnthropicConfig, AnthropicModel
+from voxglove.adapters.models.connections import kept_open
 from voxglove.adapters.models.gemini import GeminiConfig, GeminiModel
 from voxglove.adapters.models.wire_names import WireNames, WordRule
 from voxglove.core.errors import ModelError, UsageError
@@ -47,17 +51,27 @@ def test_without_a_key_nothing_is_looked_up(sdk: str, monkeypatch: pytest.Monkey
         MAKERS[sdk](Secret(""))
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        WordRule(letters="A-Za-z0-9_-", first="A-Za-z0-9_-", longest=64),
-        WordRule(letters="A-Za-z0-9_.-", first="A-Za-z_", longest=64),
-    ],
-)
-def test_every_name_fits_its_wire_and_comes_back(rule: WordRule) -> None:
-    names = ["look", "files/read", "files.read", "ключ", "", "9lives", "x" * 200, "x" * 201, " "]
+RULES = [
+    WordRule(letters="A-Za-z0-9_-", first="A-Za-z0-9_-", longest=64),
+    WordRule(letters="A-Za-z0-9_.-", first="A-Za-z_", longest=64),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(st.lists(NAMES, unique=True, max_size=6))
+@example(["look", "files/read", "files.read", "ключ", "", "9lives", "x" * 200, "x" * 201, " "])
+def test_every_name_fits_its_wire_and_comes_back(rule: WordRule, names: list[str]) -> None:
     shown = WireNames(rule, names)
     wire = [shown.wire(name) for name in names]
     assert all(rule.takes(word) for word in wire) and len(set(wire)) == len(names)
     assert [shown.ours(word) for word in wire] == names
-    assert shown.wire("look") == "look" and shown.ours("unheard_of") == "unheard_of"
+
+
+def test_a_name_that_fits_stays_and_one_nobody_was_shown_passes() -> None:
+    for rule in RULES:
+        shown = WireNames(rule, ["look"])
+        assert shown.wire("look") == "look" and shown.ours("unheard_of") == "unheard_of"
+
+
+def test_connections_outlive_a_turn() -> None:
+    assert kept_open().keepalive_expiry == 60, "the clients' own 5 s are shorter than a turn"

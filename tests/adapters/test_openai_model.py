@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.openai_suite import CHAT, HELLO, USAGE
+from tests.adapters.model_rig import HELLO, said
+from tests.adapters.openai_rig import CHAT, CHAT_USAGE
 from tests.simulators.openai_chat import (
     Scripted,
     call_chunk,
@@ -48,7 +49,7 @@ def sent(body: Json) -> list[Json]:
 @real_loop
 async def test_the_request_is_as_the_wire_wants_it() -> None:
     spec = ToolSpec("lookup", "Looks up.", {"type": "object", "properties": {}})
-    async with CHAT.asked(CHAT.said("Hi")) as call:
+    async with CHAT.asked(said("Hi")) as call:
         await call.ask(
             ModelRequest(messages=HELLO.messages, system_prompt="Be kind.", tools=(spec,))
         )
@@ -87,7 +88,7 @@ async def test_results_are_one_message_each_behind_their_calls() -> None:
         Message(sender="agent", text="Three are."),
         Message(sender="user", text="thanks"),
     )
-    async with CHAT.asked(CHAT.said("Welcome.")) as call:
+    async with CHAT.asked(said("Welcome.")) as call:
         await call.ask(ModelRequest(messages=history))
     messages = sent(call.body)
     roles = [message["role"] for message in messages]
@@ -135,9 +136,9 @@ async def test_calls_without_an_index_of_their_own_stay_apart(
 
 
 @real_loop
-@pytest.mark.parametrize("ends", ["hangs", "drops"])
-async def test_an_answer_that_has_ended_is_whole_however_the_body_ends(ends: Any) -> None:
-    ended = Scripted(choices=[text_chunk("Hi."), finish("stop")], usage=USAGE[0], ends=ends)
+@pytest.mark.parametrize("ending", ["stall", "drop"])
+async def test_an_answer_that_has_ended_is_whole_however_the_body_ends(ending: Any) -> None:
+    ended = Scripted(choices=[text_chunk("Hi."), finish("stop")], usage=CHAT_USAGE, ending=ending)
     async with CHAT.asked(ended) as call:
         started = asyncio.get_running_loop().time()
         result = await call.ask()
@@ -152,7 +153,7 @@ async def test_servers_with_habits_are_understood() -> None:
     )
     habits = Scripted(
         choices=[{"index": 0, "delta": {}}, {"index": 0}, as_object, finish("done")],
-        raw='data: {"choices": null, "usage": {"total_tokens": 7, "prompt_tokens": 4}}\n\n',
+        garbage=b'data: {"choices": null, "usage": {"total_tokens": 7, "prompt_tokens": 4}}\n\n',
     )
     async with CHAT.asked(habits) as call:
         result = await call.ask()
@@ -182,7 +183,7 @@ async def test_reasoning_is_kept_and_handed_back_on_tool_turns_only(
     dialect = ChatDialect(reasoning_field="reasoning")
     async with CHAT.asked(
         thought,
-        CHAT.said("Noon.", whole=not stream),
+        said("Noon."),
         compatible=True,
         stream=stream,
         dialect=dialect,
@@ -193,9 +194,9 @@ async def test_reasoning_is_kept_and_handed_back_on_tool_turns_only(
             sender="user",
             tool_results=(ToolResult("now", "c1", ToolResultData("success", "12")),),
         )
-        said = Message(sender="agent", text="Before.", reasoning_content="Old thoughts.")
+        before = Message(sender="agent", text="Before.", reasoning_content="Old thoughts.")
         await call.ask(
-            ModelRequest(messages=(*HELLO.messages, said, *HELLO.messages, made, answered))
+            ModelRequest(messages=(*HELLO.messages, before, *HELLO.messages, made, answered))
         )
     assert [m.get("reasoning") for m in sent(call.body)] == [
         None,
@@ -225,17 +226,17 @@ async def test_signatures_of_thoughts_go_back_unread_to_their_model(cumulative: 
             finish("tool_calls"),
         ]
     )
-    async with CHAT.asked(script, CHAT.said("Noon."), compatible=True) as call:
+    async with CHAT.asked(script, said("Noon."), compatible=True) as call:
         made = decode_message(encode_message((await call.ask()).messages[0]))
         done = ToolResult("now", "c1", ToolResultData("success", "12"))
         history = (*HELLO.messages, made, Message(sender="user", tool_results=(done,)))
         await call.ask(ModelRequest(messages=history))
-    said = sent(call.body)[1]
-    assert said["reasoning_details"] == [details[0] | {"text": "I look."}, sealed]
-    assert isinstance(said["tool_calls"], list)
-    assert said["tool_calls"][0]["extra_content"] == signed
+    turn = sent(call.body)[1]
+    assert turn["reasoning_details"] == [details[0] | {"text": "I look."}, sealed]
+    assert isinstance(turn["tool_calls"], list)
+    assert turn["tool_calls"][0]["extra_content"] == signed
     for config in ({"compatible": True, "model": "other"}, {}):
-        async with CHAT.asked(CHAT.said("x"), **config) as call:  # type: ignore[arg-type]
+        async with CHAT.asked(said("x"), **config) as call:  # type: ignore[arg-type]
             await call.ask(ModelRequest(messages=history))
         assert "sealed" not in str(call.body) and "QUJD" not in str(call.body)
 
@@ -243,7 +244,7 @@ async def test_signatures_of_thoughts_go_back_unread_to_their_model(cumulative: 
 @real_loop
 async def test_openai_itself_is_never_sent_reasoning() -> None:
     made = Message(sender="agent", tool_calls=(ToolCall("now", {}, "c1"),), reasoning_content="Hm.")
-    async with CHAT.asked(CHAT.said("x")) as call:
+    async with CHAT.asked(said("x")) as call:
         await call.ask(ModelRequest(messages=(*HELLO.messages, made)))
     assert "Hm." not in str(call.body)
 
@@ -256,7 +257,7 @@ async def test_compatible_servers_get_films_and_notes_and_their_own_bound() -> N
             "document", source=ContentSource("base64", "text/plain", data="QUJD"), name="a"
         ),
     )
-    async with CHAT.asked(CHAT.said("x"), compatible=True, max_tokens=70, cache=True) as call:
+    async with CHAT.asked(said("x"), compatible=True, max_tokens=70, cache=True) as call:
         await call.ask(ModelRequest(messages=(Message(sender="user", text="see", content=parts),)))
     assert sent(call.body)[0]["content"] == [
         {"type": "text", "text": "see"},

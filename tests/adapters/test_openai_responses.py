@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.adapters.openai_suite import HELLO, RESPONSES
+from tests.adapters.model_rig import HELLO, said
+from tests.adapters.openai_rig import RESPONSES
 from tests.simulators.openai_responses import Item, Scripted, call, refuse, say, think
-from tests.simulators.sse import Json
+from tests.simulators.sse import Json, sse
 from voxglove.adapters.models.openai_responses_wire import OPTIONS_KEY
 from voxglove.core.errors import ModelError
 from voxglove.core.messages import (
@@ -45,7 +46,7 @@ def results(made: Message) -> Message:
 
 async def test_the_request_is_as_the_wire_wants_it() -> None:
     request = ModelRequest(messages=HELLO.messages, system_prompt="Be kind.", tools=(LOOKUP,))
-    async with RESPONSES.asked(RESPONSES.said("Hi"), reasoning_effort="low") as asked:
+    async with RESPONSES.asked(said("Hi"), reasoning_effort="low") as asked:
         await asked.ask(request)
     assert asked.body == {
         "model": "m",
@@ -78,7 +79,7 @@ async def test_reasoning_goes_back_with_its_calls_through_the_store() -> None:
     )
     second = Scripted(items=[think("sealed-2", id="rs_2"), call("c3", "lookup", "{}")])
     last = Scripted(items=[think("sealed-3", id="rs_3"), say("Done.", phase="final_answer")])
-    async with RESPONSES.asked(first, second, last, RESPONSES.said("Bye.")) as asked:
+    async with RESPONSES.asked(first, second, last, said("Bye.")) as asked:
         history = list(HELLO.messages)
         for _ in range(3):
             made = (await asked.ask(ModelRequest(messages=tuple(history)))).messages[0]
@@ -93,8 +94,8 @@ async def test_reasoning_goes_back_with_its_calls_through_the_store() -> None:
     assert kinds(third) == [*looked, "reasoning", "function_call", output]
     sealed = items(third)[1]
     assert sealed["encrypted_content"] == "sealed-1" and "status" not in sealed
-    said = [item for item in items(asked.body) if item.get("role") == "assistant"]
-    assert [one["phase"] for one in said] == ["commentary", "final_answer"]
+    spoken = [item for item in items(asked.body) if item.get("role") == "assistant"]
+    assert [one["phase"] for one in spoken] == ["commentary", "final_answer"]
     assert kinds(asked.body).count("reasoning") == 2, "with calls only"
     assert "sealed-3" not in str(history[-1]), "what never goes back is not stored"
 
@@ -105,14 +106,14 @@ async def test_reasoning_goes_to_nobody_but_the_model_it_came_from() -> None:
         made = (await asked.ask()).messages[0]
     assert made.provider_options is not None
     request = ModelRequest(messages=(*HELLO.messages, made, results(made)))
-    async with RESPONSES.asked(RESPONSES.said("x"), model="other") as asked:
+    async with RESPONSES.asked(said("x"), model="other") as asked:
         await asked.ask(request)
     assert kinds(asked.body) == ["user", "function_call", "function_call_output"]
 
 
 async def test_reasoning_that_cannot_be_read_again_stays_here() -> None:
     plain = Scripted(items=[think(None, "Hm."), call("c1", "lookup", "{}")])
-    async with RESPONSES.asked(plain, RESPONSES.said("x")) as asked:
+    async with RESPONSES.asked(plain, said("x")) as asked:
         made = (await asked.ask()).messages[0]
         assert made.provider_options is None and made.reasoning_content == "Hm."
         await asked.ask(ModelRequest(messages=(*HELLO.messages, made, results(made))))
@@ -132,7 +133,7 @@ async def test_what_was_heard_replaces_what_was_written() -> None:
         made = (await asked.ask()).messages[0]
     for text, expected in (("A long [interrupted]", 2), ("", 1)):
         heard = replace(made, text=text)
-        async with RESPONSES.asked(RESPONSES.said("x")) as asked:
+        async with RESPONSES.asked(said("x")) as asked:
             asked.server.issued = {"sealed-1": [], "sealed-2": ["c1"]}  # type: ignore[attr-defined]
             await asked.ask(ModelRequest(messages=(*HELLO.messages, heard, results(heard))))
         assert kinds(asked.body).count("reasoning") == expected
@@ -149,7 +150,7 @@ async def test_broken_options_of_a_stored_message_do_no_harm(options: object) ->
         tool_calls=(ToolCall("lookup", {}, "c1"),),
         provider_options={OPTIONS_KEY: options},
     )
-    async with RESPONSES.asked(RESPONSES.said("x")) as asked:
+    async with RESPONSES.asked(said("x")) as asked:
         await asked.ask(ModelRequest(messages=(*HELLO.messages, made, results(made))))
     assert kinds(asked.body) == ["user", "assistant", "function_call", "function_call_output"]
 
@@ -219,7 +220,7 @@ async def test_both_shapes_of_an_error_event_are_errors() -> None:
 
 async def test_a_stream_without_a_terminal_event_is_no_answer() -> None:
     made = [say("Hal"), call("c1", "lookup", "{}")]
-    async with RESPONSES.asked(Scripted(items=made, terminal=False)) as asked:
+    async with RESPONSES.asked(Scripted(items=made, ending="early")) as asked:
         with pytest.raises(ModelError) as caught:
             await asked.ask()
     assert (caught.value.code, caught.value.retryable) == ("ERR_MODEL_CONNECTION", True)
@@ -228,8 +229,8 @@ async def test_a_stream_without_a_terminal_event_is_no_answer() -> None:
 
 async def test_a_body_that_does_not_end_holds_nobody_up() -> None:
     whole = Scripted(items=[say("Hi")])
-    frames = "".join(frame.decode() for frame in whole.reply(True).frames)
-    endless = Scripted(raw=frames, ends="hangs")
+    frames = b"".join(sse(event, str(event["type"])) for event in whole.events())
+    endless = Scripted(garbage=frames, ending="stall")
     async with RESPONSES.asked(endless) as asked:
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -239,15 +240,15 @@ async def test_a_body_that_does_not_end_holds_nobody_up() -> None:
 
 
 async def test_a_bound_below_what_the_wire_takes_is_raised_to_it() -> None:
-    async with RESPONSES.asked(RESPONSES.said("x")) as asked:
+    async with RESPONSES.asked(said("x")) as asked:
         await asked.ask(ModelRequest(messages=HELLO.messages, limits=ModelLimits(max_tokens=5)))
     assert asked.body["max_output_tokens"] == 16
 
 
 async def test_models_without_reasoning_are_not_asked_for_it() -> None:
-    async with RESPONSES.asked(RESPONSES.said("x"), RESPONSES.said("x")) as asked:
+    async with RESPONSES.asked(said("x"), said("x")) as asked:
         await asked.ask()
     assert "include" not in asked.body and "reasoning" not in asked.body
-    async with RESPONSES.asked(RESPONSES.said("x"), encrypted_reasoning=True) as asked:
+    async with RESPONSES.asked(said("x"), encrypted_reasoning=True) as asked:
         await asked.ask()
     assert asked.body["include"] == ["reasoning.encrypted_content"]

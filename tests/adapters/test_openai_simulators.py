@@ -9,7 +9,7 @@ import asyncio
 import copy
 import json
 from collections.abc import Callable
-from typing import Any, cast, get_type_hints
+from typing import Any, get_type_hints
 
 import openai
 import pytest
@@ -19,29 +19,35 @@ from openai.types.responses import Response, ResponseStreamEvent
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from pydantic import TypeAdapter
 
-from tests.adapters.openai_suite import CHAT, RESPONSES, USAGE
+from tests.adapters.model_rig import said
+from tests.adapters.openai_rig import CHAT, COUNTED, RESPONSES, RESPONSES_USAGE
 from tests.simulators import openai_chat as chat
 from tests.simulators import openai_responses as responses
 from tests.simulators.openai_chat import KEY, OpenAIChatSimulator
 from tests.simulators.openai_responses import OpenAIResponsesSimulator
 from tests.simulators.sse import Json
+from voxglove.core.messages import ToolCall
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 PARAMETERS: Json = {"type": "object", "properties": {}}
 
+CALLS = (ToolCall("now", {"a": 1}, "c1"), ToolCall("now", {}, "c2"))
+SAID = said("Hi ", "there", counted=COUNTED)
+CALLED = said("Hm.", calls=CALLS, counted=COUNTED)
+
 CHAT_SCRIPTS = [
-    CHAT.said("Hi ", "there", counted=True),
-    CHAT.called(("c1", "now", '{"a": 1}'), ("c2", "now", "{}"), text="Hm.", counted=True),
+    CHAT.scripted(SAID),
+    CHAT.scripted(CALLED),
     chat.Scripted(choices=[chat.refusal_chunk("No."), chat.finish("content_filter")]),
 ]
 CHAT_WHOLE = [
-    CHAT.said("Hi", whole=True, counted=True),
-    CHAT.called(("c1", "now", "{}"), whole=True),
+    CHAT.scripted(SAID),
+    CHAT.scripted(CALLED),
     chat.Scripted(whole=chat.completion({"content": None, "refusal": "No."}, "length")),
 ]
 RESPONSES_SCRIPTS = [
-    RESPONSES.said("Hi ", "there", counted=True),
-    RESPONSES.called(("c1", "now", '{"a": 1}'), text="Hm."),
+    RESPONSES.scripted(SAID),
+    RESPONSES.scripted(CALLED),
     responses.Scripted(items=[responses.think("sealed", "Hm."), responses.refuse("No.")]),
     responses.Scripted(items=[responses.say("H", phase="commentary")], incomplete="content_filter"),
     responses.Scripted(failure={"code": "server_error", "message": "boom"}),
@@ -83,21 +89,25 @@ def client(base_url: str) -> openai.AsyncOpenAI:
 async def test_official_sdk_drives_chat_completions_through_a_tool_conversation() -> None:
     tools: Any = [{"type": "function", "function": {"name": "now", "parameters": PARAMETERS}}]
     messages: Any = [{"role": "user", "content": "what time is it?"}]
-    called = ("c1", "now", '{"zone": "utc"}')
+    wanted = '{"zone": "utc"}'
+    called = said(calls=(ToolCall("now", wanted, "c1"),), counted=COUNTED)
     script = [
-        CHAT.called(called, counted=True),
-        CHAT.said("It is ", "noon ☺."),
-        CHAT.called(called, whole=True),
-        CHAT.said("It is noon.", whole=True, counted=True),
+        CHAT.scripted(answer)
+        for answer in (
+            called,
+            said("It is ", "noon ☺."),
+            called,
+            said("It is noon.", counted=COUNTED),
+        )
     ]
     async with (
-        OpenAIChatSimulator(*cast(Any, script)).running() as server,
+        OpenAIChatSimulator(*script).running() as server,
         client(server.base_url) as sdk,
     ):
         streaming = sdk.chat.completions.stream
         async with streaming(model="m", messages=messages, tools=tools, **USAGE_ASKED) as live:
             made = (await live.get_final_completion()).choices[0].message
-        assert made.tool_calls and made.tool_calls[0].function.arguments == called[2]
+        assert made.tool_calls and made.tool_calls[0].function.arguments == wanted
         messages += [
             chat_message(made),
             {"role": "tool", "tool_call_id": "c1", "content": "12"},
@@ -144,10 +154,10 @@ async def test_official_sdk_drives_responses_through_a_tool_conversation() -> No
     }
     asks = [responses.think("sealed", "Hm."), responses.call("c1", "now", '{"zone":', '"utc"}')]
     script = [
-        responses.Scripted(items=asks, usage=USAGE[1]),
+        responses.Scripted(items=asks, usage=RESPONSES_USAGE),
         responses.Scripted(items=[responses.say("It is ", "noon ☺.")]),
         responses.Scripted(items=asks),
-        responses.Scripted(items=[responses.say("It is noon.")], usage=USAGE[1]),
+        responses.Scripted(items=[responses.say("It is noon.")], usage=RESPONSES_USAGE),
     ]
     question: Any = {"type": "message", "role": "user", "content": "what time is it?"}
     async with (
@@ -375,7 +385,7 @@ def test_the_responses_checker_refuses_each_fault(complaint: str, spoil: Break) 
 
 @pytest.mark.real_loop
 async def test_a_client_that_leaves_is_noticed() -> None:
-    async with OpenAIChatSimulator(chat.Scripted(ends="hangs")).running() as server:
+    async with OpenAIChatSimulator(chat.Scripted(ending="stall")).running() as server:
         host, port = server.base_url.split("/")[2].split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         body = json.dumps(chat_body()).encode()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapters.test_remote_store_wire import serving
+from tests.adapters.model_rig import HELLO, Asked, said
+from tests.adapters.model_suite import RemoteSuite
+from tests.adapters.remote_rig import REMOTE
+from tests.simulators.remote_chat import RemoteChatSimulator, Scripted
+from tests.simulators.sse import Json
 from tests.web.client import config, eventually
 from tests.web.serving import served
 from tests.web.sessions_site import KEY, store_site
@@ -26,11 +27,10 @@ from voxglove.adapters.models.remote_wire import EventReader
 from voxglove.adapters.models.scripted import Call, Fail, ScriptedModel, Step, say
 from voxglove.adapters.stores.remote import RemoteConfig, RemoteStores
 from voxglove.core import Glove
-from voxglove.core.cancel import CancelToken
 from voxglove.core.errors import AbortError, ModelError, UsageError
 from voxglove.core.events import ModelResponseComplete, TextDelta, ToolUse
-from voxglove.core.messages import Message, ToolCall
-from voxglove.core.model import Model, ModelEvent, ModelLimits, ModelRequest, ModelResult, ToolSpec
+from voxglove.core.messages import ToolCall
+from voxglove.core.model import Model, ModelLimits, ModelRequest, ToolSpec
 from voxglove.core.stores.sqlite import SqliteStore
 from voxglove.core.usage import Usage
 from voxglove.web.frontdesk.bookings import Bookings
@@ -38,35 +38,25 @@ from voxglove.web.frontdesk.desk import FrontDesk
 
 pytestmark = pytest.mark.real_loop
 
-HELLO = ModelRequest(messages=(Message(sender="user", text="hello"),), system_prompt="Be kind.")
-
-
-@dataclass
-class Asked:
-    """A remote model, and what it reported."""
-
-    model: RemoteModel
-    token: CancelToken = field(default_factory=CancelToken)
-    events: list[ModelEvent] = field(default_factory=list)
-
-    async def ask(self, request: ModelRequest = HELLO) -> ModelResult:
-        return await self.model.prompt(request, self.events.append, self.token)
-
-
-@asynccontextmanager
-async def remote(url: str, **how: object) -> AsyncIterator[Asked]:
-    model = RemoteModel(RemoteModelConfig(url=url, **how))  # type: ignore[arg-type]
-    try:
-        yield Asked(model)
-    finally:
-        await model.aclose()
-
 
 @asynccontextmanager
 async def behind(model: Model, **how: object) -> AsyncIterator[Asked]:
     """A remote model whose server answers with `model`."""
     async with store_site(model=lambda: model) as here, remote(f"{here.url}/chat", **how) as asked:
         yield asked
+
+
+@asynccontextmanager
+async def remote(url: str, **how: object) -> AsyncIterator[Asked]:
+    model = RemoteModel(RemoteModelConfig(url=url, **how))  # type: ignore[arg-type]
+    try:
+        yield Asked(RemoteChatSimulator(), model)
+    finally:
+        await model.aclose()
+
+
+class TestRemote(RemoteSuite):
+    rig = REMOTE
 
 
 # -- the answer
@@ -101,29 +91,6 @@ async def test_an_answer_comes_as_the_servers_model_gave_it() -> None:
     (request,) = model.requests
     assert (request.system_prompt, request.tools, request.limits) == ("Be kind.", (tool,), limits)
     assert request.messages == HELLO.messages
-
-
-async def test_one_agents_prompt_never_reaches_another() -> None:
-    model = ScriptedModel(["a", "b"])
-    async with behind(model) as asked:
-        asked.model.set_system_prompt("Set.")
-        await asked.ask(ModelRequest(messages=HELLO.messages))
-        await asked.ask()
-    assert [one.system_prompt for one in model.requests] == ["", "Be kind."]
-
-
-async def test_one_connection_serves_one_answer_after_the_other() -> None:
-    ports: list[object] = []
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        assert request.transport is not None
-        ports.append(request.transport.get_extra_info("peername")[1])
-        return stream(DONE)
-
-    async with serving(handle) as url, remote(f"{url}/chat") as asked:
-        for _ in range(3):
-            await asked.ask()
-    assert len(set(ports)) == 1
 
 
 # -- what goes wrong
@@ -166,101 +133,6 @@ async def test_the_servers_error_is_ours() -> None:
     assert [one.text for one in asked.events if isinstance(one, TextDelta)] == ["well "]
 
 
-def stream(*events: dict[str, object] | bytes) -> web.Response:
-    body = b"".join(
-        one if isinstance(one, bytes) else b"data: " + json.dumps(one).encode() + b"\n\n"
-        for one in events
-    )
-    return web.Response(body=body, content_type="text/event-stream")
-
-
-DONE: dict[str, object] = {"type": "done", "message": {"sender": "agent", "text": "hi"}}
-CALL = {"tool_name": "look", "input_args": {}, "id": "c1"}
-
-STREAMS: list[tuple[tuple[dict[str, object] | bytes, ...], str, bool]] = [
-    ((), "ERR_MODEL_CONNECTION", True),
-    (({"type": "text_delta", "text": "half an ans"},), "ERR_MODEL_CONNECTION", True),
-    ((b'data: {"type":"done","message":{"sender":"agent"}}\n',), "ERR_MODEL_CONNECTION", True),
-    ((b"data: {oops\n\n",), "ERR_MODEL_PROTOCOL", False),
-    (({"type": "done"},), "ERR_MODEL_PROTOCOL", False),
-    (({"type": "done", "message": {"text": 5}},), "ERR_MODEL_PROTOCOL", False),
-    (
-        ({"type": "done", "message": DONE["message"], "tokens_in": "x"},),
-        "ERR_MODEL_PROTOCOL",
-        False,
-    ),
-    (({"type": "error"},), "ERR_MODEL", False),
-    (({"type": "error", "code": "ERR_X", "message": "m", "retryable": True},), "ERR_X", True),
-]
-
-
-@pytest.mark.parametrize(("events", "code", "retryable"), STREAMS)
-async def test_a_broken_stream_is_an_error_of_its_kind(
-    events: tuple[dict[str, object] | bytes, ...], code: str, retryable: bool
-) -> None:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return stream(*events)
-
-    async with serving(handle) as url, remote(f"{url}/chat") as asked:
-        with pytest.raises(ModelError) as failed:
-            await asked.ask()
-    assert (failed.value.code, failed.value.retryable) == (code, retryable)
-
-
-STATUSES = [
-    (401, "ERR_MODEL_AUTH", False, None),
-    (403, "ERR_MODEL_AUTH", False, None),
-    (404, "ERR_MODEL_REFUSED", False, None),
-    (413, "ERR_MODEL_TOO_LARGE", False, None),
-    (422, "ERR_MODEL_REFUSED", False, None),
-    (429, "ERR_MODEL_RATE_LIMIT", True, 3.0),
-    (503, "ERR_MODEL_SERVER", True, 3.0),
-    (302, "ERR_MODEL_REFUSED", False, None),
-]
-
-
-@pytest.mark.parametrize(("status", "code", "retryable", "wait_s"), STATUSES)
-async def test_a_status_becomes_an_error_with_the_servers_words(
-    status: int, code: str, retryable: bool, wait_s: float | None
-) -> None:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        headers = {"Retry-After": "3", "Location": "http://127.0.0.1:9/"}
-        problem = {"code": "x", "message": "because"}
-        return web.json_response(problem, status=status, headers=headers)
-
-    async with serving(handle) as url, remote(f"{url}/chat") as asked:
-        with pytest.raises(ModelError, match="because") as failed:
-            await asked.ask()
-    found = failed.value
-    assert (found.code, found.retryable, found.retry_after_s) == (code, retryable, wait_s)
-
-
-async def test_a_page_in_place_of_a_stream_is_no_answer() -> None:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return web.Response(text="<html>", content_type="text/html")
-
-    async with serving(handle) as url, remote(f"{url}/chat") as asked:
-        with pytest.raises(ModelError, match="no event stream") as failed:
-            await asked.ask()
-    assert failed.value.code == "ERR_MODEL_PROTOCOL"
-
-
-async def test_silence_and_a_spent_limit_are_stalls_and_no_server_is_a_broken_connection() -> None:
-    async with behind(Hanging(), timeout_s=0.1) as asked:
-        with pytest.raises(ModelError) as silent:
-            await asked.ask()
-    async with behind(Hanging()) as asked:
-        limits = ModelLimits(timeout_s=0.1)
-        with pytest.raises(ModelError) as slow:
-            await asked.ask(ModelRequest(messages=HELLO.messages, limits=limits))
-    for failed in (silent, slow):
-        assert (failed.value.code, failed.value.retryable) == ("ERR_MODEL_STALLED", True)
-    async with remote("http://127.0.0.1:9/chat") as asked:
-        with pytest.raises(ModelError) as absent:
-            await asked.ask()
-    assert (absent.value.code, absent.value.retryable) == ("ERR_MODEL_CONNECTION", True)
-
-
 async def test_the_key_goes_with_the_request_and_into_no_error() -> None:
     configured = config(host="0.0.0.0", api_keys=(Secret(KEY),))
     model = ScriptedModel(["hi"])
@@ -271,7 +143,60 @@ async def test_the_key_goes_with_the_request_and_into_no_error() -> None:
             with pytest.raises(ModelError) as failed:
                 await asked.ask()
     assert failed.value.code == "ERR_MODEL_AUTH"
-    assert "another" not in f"{failed.value!r}{asked.model._config!r}"
+    assert "another" not in f"{failed.value!r}{asked.model!r}"
+
+
+STREAMS = [
+    (b"", "ERR_MODEL_CONNECTION", True),
+    (b'data: {"type":"text_delta","text":"half an ans"}\n\n', "ERR_MODEL_CONNECTION", True),
+    (b'data: {"type":"done","message":{"sender":"agent"}}\n', "ERR_MODEL_CONNECTION", True),
+    (b"data: {oops\n\n", "ERR_MODEL_PROTOCOL", False),
+    (b'data: {"type":"done"}\n\n', "ERR_MODEL_PROTOCOL", False),
+    (b'data: {"type":"done","message":{"text":5}}\n\n', "ERR_MODEL_PROTOCOL", False),
+    (
+        b'data: {"type":"done","message":{"sender":"agent","text":"hi"},"tokens_in":"x"}\n\n',
+        "ERR_MODEL_PROTOCOL",
+        False,
+    ),
+    (b'data: {"type":"error"}\n\n', "ERR_MODEL", False),
+    (
+        b'data: {"type":"error","code":"ERR_X","message":"m","retryable":true}\n\n',
+        "ERR_X",
+        True,
+    ),
+]
+
+
+async def test_a_broken_stream_is_an_error_of_its_kind() -> None:
+    scripts = [Scripted(garbage=raw, ending="early") for raw, _, _ in STREAMS]
+    async with REMOTE.asked(*scripts) as asked:
+        for raw, code, retryable in STREAMS:
+            error = await asked.fail()
+            assert (raw, error.code, error.retryable) == (raw, code, retryable)
+
+
+async def test_a_status_becomes_an_error_with_the_servers_words() -> None:
+    cases = [
+        (302, "ERR_MODEL_REFUSED", False, None),
+        (401, "ERR_MODEL_AUTH", False, None),
+        (422, "ERR_MODEL_REFUSED", False, None),
+        (429, "ERR_MODEL_RATE_LIMIT", True, 3.0),
+        (503, "ERR_MODEL_SERVER", True, 3.0),
+    ]
+    problem: Json = {"code": "x", "message": "because"}
+    headers = {"Retry-After": "3", "Location": "http://127.0.0.1:9/"}
+    scripts = [Scripted(status=one, headers=headers, error=problem) for one, *_ in cases]
+    async with REMOTE.asked(*scripts) as asked:
+        for status, code, retryable, wait_s in cases:
+            error = await asked.fail()
+            told = (status, error.code, error.retryable, error.retry_after_s)
+            assert told == (status, code, retryable, wait_s) and "because" in str(error)
+
+
+async def test_a_page_in_place_of_a_stream_is_no_answer() -> None:
+    async with REMOTE.asked(said(body=b"<html>")) as asked:
+        error = await asked.fail()
+    assert "no event stream" in str(error) and error.code == "ERR_MODEL_PROTOCOL"
 
 
 @pytest.mark.parametrize("url", ["", "/api/chat", "ftp://a/chat", "http://u:p@a/chat", "http://["])

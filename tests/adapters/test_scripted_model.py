@@ -3,17 +3,64 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from voxglove.adapters.models.scripted import Call, EchoModel, Fail, ScriptedModel, Text, say
+from tests.adapters.model_rig import Asked, Said
+from tests.adapters.model_suite import AnswerCases
+from tests.simulators.sse import SseServer
+from voxglove.adapters.models.scripted import (
+    Call,
+    EchoModel,
+    Fail,
+    Part,
+    ScriptedModel,
+    Step,
+    Text,
+    say,
+)
 from voxglove.core.builder import Glove
 from voxglove.core.cancel import CancelToken
 from voxglove.core.errors import AbortError, ModelError
 from voxglove.core.events import ModelResponse, ModelResponseComplete, TextDelta, ToolUse
 from voxglove.core.messages import Message, ToolCall
 from voxglove.core.model import Model, ModelEvent, ModelRequest, ModelResult
+from voxglove.core.usage import Usage
 from voxglove.core.view import NOTHING_HEARD
+
+
+class ScriptedRig:
+    """What is said as a step; a server that stalls is a word that takes an hour."""
+
+    usage = Usage(20, 9, 3, 5)
+    thinks = False
+
+    @asynccontextmanager
+    async def asked(self, *script: Said, **config: Any) -> AsyncIterator[Asked]:
+        yield Asked(SseServer(), ScriptedModel([self.step(answer) for answer in script]))
+
+    def step(self, answer: Said) -> Step:
+        parts: list[Part] = [Text(word) for word in answer.words]
+        parts += [Call(one.tool_name, _object(one), one.id) for one in answer.calls]
+        if answer.ending == "stall":
+            parts.append(Text("never", after_ms=3_600_000))
+        counted = answer.counted or Usage()
+        return Step(tuple(parts), usage=counted, stop_reason=answer.stop or None)
+
+    def tool_name(self, name: str) -> str:
+        return name
+
+
+def _object(call: ToolCall) -> dict[str, object]:
+    assert isinstance(call.input_args, dict)
+    return call.input_args
+
+
+class TestScripted(AnswerCases):
+    rig = ScriptedRig()
 
 
 def heard(text: str) -> ModelRequest:

@@ -7,13 +7,13 @@ with each call and wants it back unchanged; what a request may say stands in ant
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from tests.simulators.anthropic_rules import THINKING, VERSIONS, check_body
-from tests.simulators.sse_server import Ending, Json, Refused, Reply, SseServer, need
+from tests.simulators.sse import Json, Refused, SseServer, Step, need, sse
 
 KEY = "sk-ant-simulated-0123456789abcdef"
 USAGE: Json = {"input_tokens": 25, "output_tokens": 1}
@@ -48,24 +48,17 @@ def call(id: str, name: str, *fragments: str) -> Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
+class Scripted(Step):
     """One answer, or an error status, or an error in the middle of a stream.
 
     usage      of message_start, over the default; `final` of message_delta
-    garbage    raw bytes behind the blocks
     """
 
     blocks: Sequence[Json] = ()
     stop: str = ""
     usage: Json = field(default_factory=dict)
     final: Json = field(default_factory=lambda: {"output_tokens": 9})
-    status: int = 200
-    error: Json = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
     stream_error: str = ""
-    garbage: bytes = b""
-    ending: Ending = "whole"
-    split: int = 0
 
     @property
     def stop_reason(self) -> str:
@@ -73,23 +66,18 @@ class Scripted:
         return self.stop or ("tool_use" if calls else "end_turn")
 
 
-class AnthropicSimulator(SseServer):
+class AnthropicSimulator(SseServer[Scripted]):
     """Serves `script` in order at /v1/messages."""
 
-    route = "/v1/messages"
+    path = "/v1/messages"
 
     def __init__(self, *script: Scripted) -> None:
-        super().__init__()
-        self._script = list(script)
-        self._thought: dict[str, list[Json]] = {}
-        self.headers: list[Mapping[str, str]] = []
+        super().__init__(*script)
+        self._thought: dict[str, list[list[Json]]] = {}
         self.sent: list[Json] = []
         """Every event and every whole message, as it went out."""
 
-    def streams(self, request: web.Request, body: Json) -> bool:
-        return body.get("stream") is True
-
-    def error(self, status: int, message: str) -> object:
+    def error(self, status: int, message: str) -> Json:
         name = NAMES.get(status, "api_error")
         return {"type": "error", "error": {"type": name, "message": message}}
 
@@ -103,7 +91,6 @@ class AnthropicSimulator(SseServer):
             raise Refused("invalid x-api-key", 401)
         version = request.headers.get("anthropic-version", "")
         need(version in VERSIONS, f"anthropic-version: {version!r} is not a valid version")
-        self.headers.append(dict(request.headers))
         check_body(body, version)
         messages = body["messages"]
         assert isinstance(messages, list)
@@ -113,38 +100,36 @@ class AnthropicSimulator(SseServer):
 
     def _check_thought(self, blocks: Sequence[Json]) -> None:
         ids = [str(block["id"]) for block in blocks if block["type"] == "tool_use"]
-        mine = [known for id in ids if (known := self._thought.get(id)) is not None]
+        mine = [known for id in ids for known in self._thought.get(id, ())]
         back = [block for block in blocks if block["type"] in THINKING]
-        given = [one for known in self._thought.values() for one in known]
+        given = [one for turns in self._thought.values() for known in turns for one in known]
         need(all(one in given for one in back), "thinking blocks cannot be modified")
         if mine:
-            need(back == mine[0], "thinking blocks of this turn are missing or not in order")
+            need(back in mine, "thinking blocks of this turn are missing or not in order")
 
-    def answer(self, body: Json, *, streams: bool) -> Reply:
-        need(self._script, "the script is over")
-        step = self._script.pop(0)
-        if step.status != 200:
-            whole = step.error or self.error(step.status, "scripted")
-            return Reply(whole=whole, status=step.status, headers=step.headers)
+    def next_step(self, body: Json) -> Scripted:
+        step = super().next_step(body)
         thought = [block for block in step.blocks if block["type"] in THINKING]
         for block in step.blocks:
             if block["type"] == "tool_use":
-                self._thought[str(block["id"])] = thought
+                self._thought.setdefault(str(block["id"]), []).append(thought)
         if not any(block["type"] == "tool_use" for block in step.blocks):
-            self._thought[f"turn {len(self.bodies)}"] = thought
-        if not streams:
-            message = _message(step.usage | step.final) | {
-                "content": [_whole(block) for block in step.blocks],
-                "stop_reason": step.stop_reason,
-            }
-            self.sent.append(message)
-            return Reply(whole=step.garbage or message, ending=step.ending)
-        events = list(_events(step))
-        self.sent += [event for event in events if event["type"] not in ("ping", "error")]
-        pieces = [_sse(event) for event in events]
-        if step.garbage:
-            pieces.append(step.garbage)
-        return Reply(pieces=pieces, ending=step.ending, split=step.split)
+            self._thought[f"turn {len(self.bodies)}"] = [thought]
+        return step
+
+    def whole(self, step: Scripted) -> object:
+        message = _message(step.usage | step.final) | {
+            "content": [_whole(block) for block in step.blocks],
+            "stop_reason": step.stop_reason,
+        }
+        self.sent.append(message)
+        return message
+
+    def frames(self, step: Scripted) -> Iterator[bytes]:
+        for event in _events(step):
+            if event["type"] not in ("ping", "error"):
+                self.sent.append(event)
+            yield sse(event, str(event["type"]))
 
 
 def _message(usage: Json) -> Json:
@@ -182,7 +167,7 @@ def _events(step: Scripted) -> Iterator[Json]:
     if step.stream_error:
         yield {"type": "error", "error": {"type": step.stream_error, "message": "scripted"}}
         return
-    if step.ending != "whole" or step.garbage:
+    if not step.ends_well:
         return
     delta = {"stop_reason": step.stop_reason, "stop_sequence": None}
     yield {"type": "message_delta", "delta": delta, "usage": step.final}
@@ -221,7 +206,3 @@ def _opened(block: Json) -> tuple[Json, list[Json]]:
                 {"type": "input_json_delta", "partial_json": delta} for delta in ("", *deltas)
             ]
     return block, []
-
-
-def _sse(event: Json) -> bytes:
-    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()

@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Mapping, Sequence
 
-from tests.simulators.sse_server import Json, need
+from tests.simulators.sse import Json, need
 
 VERSIONS = {"2023-06-01", "2026-10-21"}
 WORD = re.compile(r"[a-zA-Z0-9_-]{1,64}")

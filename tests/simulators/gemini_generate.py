@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from tests.simulators.gemini_rules import FOREIGN, check_body, contents_of, raw_bytes
-from tests.simulators.sse_server import Ending, Json, Refused, Reply, SseServer, need
+from tests.simulators.sse import Json, Refused, SseServer, Step, need, sse
 
 KEY = "AIza-simulated-0123456789abcdef"
 USAGE: Json = {"promptTokenCount": 5, "candidatesTokenCount": 9, "totalTokenCount": 14}
@@ -52,49 +52,41 @@ def _signed(signature: str) -> Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
+class Scripted(Step):
     """One answer: `parts`, one in each chunk, or an error status, or an error inside the stream.
 
     prompt_block   the prompt is refused: no candidates
     token          a continuation token that comes with the finish
-    garbage        raw bytes behind the parts
     """
 
     parts: Sequence[Json] = ()
     finish: str = "STOP"
     usage: Json = field(default_factory=dict)
-    status: int = 200
     details: Sequence[Json] = ()
     message: str = "scripted"
-    headers: Mapping[str, str] = field(default_factory=dict)
     stream_error: int = 0
     prompt_block: str = ""
     no_candidates: bool = False
     token: str = ""
-    garbage: bytes = b""
-    ending: Ending = "whole"
-    split: int = 0
 
 
-class GeminiSimulator(SseServer):
+class GeminiSimulator(SseServer[Scripted]):
     """Serves `script` in order under /v1beta/models. With `signs`, a call of the current turn must
     come back signed, as the newer models demand."""
 
     def __init__(self, *script: Scripted, signs: bool = False) -> None:
-        super().__init__()
-        self._script = list(script)
+        super().__init__(*script)
         self._signs = signs
         self._signatures: dict[str, set[bytes]] = {}
         self.sent: list[Json] = []
         """Every chunk and every whole response, as it went out."""
-        self.headers: list[Mapping[str, str]] = []
 
-    def streams(self, request: web.Request, body: Json) -> bool:
+    def is_streamed(self, request: web.Request, body: Json) -> bool:
         streams = ":streamGenerateContent" in request.path
         need(not streams or request.query.get("alt") == "sse", "alt=sse is wanted")
         return streams
 
-    def error(self, status: int, message: str) -> object:
+    def error(self, status: int, message: str) -> Json:
         name = STATUSES.get(status, "UNKNOWN")
         return {"error": {"code": status, "message": message, "status": name}}
 
@@ -103,7 +95,6 @@ class GeminiSimulator(SseServer):
             raise Refused(f"{request.path} was not found", 404)
         if request.headers.get("x-goog-api-key") != KEY:
             raise Refused("API key not valid. Please pass a valid API key.", 401)
-        self.headers.append(dict(request.headers))
         check_body(body)
         contents = contents_of(body)
         for _, parts in contents:
@@ -122,31 +113,33 @@ class GeminiSimulator(SseServer):
         raw = raw_bytes(signature)
         need(raw in {FOREIGN, *(given or ())}, "Corrupted thought signature")
 
-    def answer(self, body: Json, *, streams: bool) -> Reply:
-        need(self._script, "the script is over")
-        step = self._script.pop(0)
-        if step.status != 200:
-            error = self.error(step.status, step.message)
+    def refusal(self, step: Scripted) -> object:
+        body = self.error(step.status, step.message)
+        if step.details:
+            error = body["error"]
             assert isinstance(error, dict)
-            if step.details:
-                error["error"]["details"] = list(step.details)
-            return Reply(whole=error, status=step.status, headers=step.headers)
+            error["details"] = list(step.details)
+        return body
+
+    def next_step(self, body: Json) -> Scripted:
+        step = super().next_step(body)
         for part in step.parts:
             if "thoughtSignature" in part:
                 given = self._signatures.setdefault(_identity(part), set())
                 given.add(raw_bytes(part["thoughtSignature"]))
-        if not streams:
-            whole = _chunk(step, step.parts, last=True)
-            self.sent.append(whole)
-            return Reply(whole=step.garbage or whole, ending=step.ending)
-        chunks = list(_chunks(step))
-        self.sent += chunks
-        pieces = [_sse(chunk) for chunk in chunks]
+        return step
+
+    def whole(self, step: Scripted) -> object:
+        chunk = _chunk(step, step.parts, last=True)
+        self.sent.append(chunk)
+        return chunk
+
+    def frames(self, step: Scripted) -> Iterator[bytes]:
+        for chunk in _chunks(step):
+            self.sent.append(chunk)
+            yield sse(chunk, end="\r\n")
         if step.stream_error:
-            pieces.append(_sse(self.error(step.stream_error, "scripted")))
-        if step.garbage:
-            pieces.append(step.garbage)
-        return Reply(pieces=pieces, ending=step.ending, split=step.split)
+            yield sse(self.error(step.stream_error, "scripted"), end="\r\n")
 
 
 def _check_turn(contents: Sequence[tuple[str, list[Json]]]) -> None:
@@ -170,7 +163,7 @@ def _identity(part: Json) -> str:
 
 
 def _chunks(step: Scripted) -> Iterator[Json]:
-    whole = step.ending == "whole" and not step.garbage and not step.stream_error
+    whole = step.ends_well and not step.stream_error
     if step.prompt_block or step.no_candidates:
         yield _chunk(step, (), last=True)
         return
@@ -196,7 +189,3 @@ def _chunk(step: Scripted, parts: Sequence[Json], *, last: bool) -> Json:
         candidate["finishReason"] = step.finish
         candidate |= {"continuationToken": step.token} if step.token else {}
     return chunk | {"candidates": [candidate]}
-
-
-def _sse(value: object) -> bytes:
-    return f"data: {json.dumps(value, ensure_ascii=False)}\r\n\r\n".encode()

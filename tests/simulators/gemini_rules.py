@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Sequence
 
-from tests.simulators.sse_server import Json, need
+from tests.simulators.sse import Json, need
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 FIELDS = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"} | {

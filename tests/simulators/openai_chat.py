@@ -7,15 +7,17 @@ take a bit more (reasoning handed back, videos, `max_tokens`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from aiohttp import web
 
 from . import openai_schema as schema
-from .sse import Ending, Json, Reply, SseServer, error_reply, sse
+from .sse import Json, Refused, SseServer, Step, need, sse
 
 KEY = "sk-simulated-0123456789abcdef"
+S = TypeVar("S", bound=Step)
 
 BODY = {
     "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
@@ -76,49 +78,19 @@ def whole_call(id: str, name: str, arguments: str) -> Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
+class Scripted(Step):
     """One answer: an error status, a whole body, or chunks and how the stream ends."""
 
     choices: Sequence[Json] = ()
     usage: Json | None = None
-    status: int = 200
-    error: Json = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
     stream_error: object = None
-    raw: str = ""
-    done: bool = True
-    ends: Ending = "clean"
-    silent: bool = False
-    write_bytes: int = 0
-    keepalives: bool = True
     whole: Json | None = None
-    body: bytes | None = None
+    keepalives: bool = True
 
     def chunks(self) -> list[Json]:
         """What is sent that must be a chunk of the wire."""
         chunks = [chunk([choice]) for choice in self.choices]
         return [*chunks, chunk([]) | {"usage": self.usage}] if self.usage else chunks
-
-    def reply(self) -> Reply:
-        if self.status != 200:
-            return error_reply(self.status, self.error, self.headers)
-        frames = [sse(one) for one in self.chunks()]
-        if self.raw:
-            frames.append(self.raw.encode())
-        if self.stream_error is not None:
-            frames.append(sse({"error": self.stream_error}))
-        if self.done and self.ends == "clean":
-            frames.append(b"data: [DONE]\n\n")
-        return Reply(
-            frames=frames,
-            whole=self.whole,
-            body=self.body,
-            headers=self.headers,
-            ends=self.ends,
-            silent=self.silent,
-            write_bytes=self.write_bytes,
-            keepalives=self.keepalives,
-        )
 
 
 def chunk(choices: list[Json]) -> Json:
@@ -132,34 +104,54 @@ def chunk(choices: list[Json]) -> Json:
     }
 
 
-class OpenAIChatSimulator(SseServer):
-    """Serves `script` in order; see SseServer for what it keeps."""
+class OpenAISimulator(SseServer[S]):
+    """What both of OpenAI's servers do: the key, and errors in OpenAI's words."""
 
     prefix = "/v1"
+
+    def __init__(self, *script: S, key: str = KEY) -> None:
+        super().__init__(*script)
+        self._key = key
+
+    def problem(self, body: Json) -> str:
+        """What a real server would complain about; empty when the request is valid."""
+        raise NotImplementedError
+
+    def check(self, request: web.Request, body: Json) -> None:
+        if request.headers.get("Authorization") != f"Bearer {self._key}":
+            raise Refused("Incorrect API key provided", 401)
+        wrong = self.problem(body)
+        need(not wrong, wrong)
+
+    def error(self, status: int, message: str) -> Json:
+        kind = "auth" if status == 401 else "invalid_request_error"
+        return {"error": {"message": message, "type": kind}}
+
+    def refusal(self, step: S) -> object:
+        return {"error": step.error} if step.error else super().refusal(step)
+
+
+class OpenAIChatSimulator(OpenAISimulator[Scripted]):
+    """Serves `script` in order; see SseServer for what it keeps."""
+
     path = "/chat/completions"
 
     def __init__(self, *script: Scripted, compatible: bool = False, key: str = KEY) -> None:
-        super().__init__()
-        self._script = list(script)
+        super().__init__(*script, key=key)
         self._compatible = compatible
-        self._key = key
 
-    def rest_of_script(self, count: int) -> None:
-        self._script = self._script[-count:]
+    def problem(self, body: Json) -> str:
+        return problem(body, compatible=self._compatible)
 
-    def refuse_key(self, request: web.Request) -> Reply | None:
-        if request.headers.get("Authorization") == f"Bearer {self._key}":
-            return None
-        return error_reply(401, {"message": "Incorrect API key provided", "type": "auth"})
+    def whole(self, step: Scripted) -> object:
+        return step.whole
 
-    async def answer(self, request: web.Request, body: Json) -> Reply:
-        wrong = problem(body, compatible=self._compatible)
-        if wrong:
-            self.refused.append(wrong)
-            return error_reply(400, {"message": wrong, "type": "invalid_request_error"})
-        if not self._script:
-            return error_reply(400, {"message": "the script is over", "type": "simulator"})
-        return self._script.pop(0).reply()
+    def frames(self, step: Scripted) -> Iterator[bytes]:
+        yield from map(sse, step.chunks())
+        if step.stream_error is not None:
+            yield sse({"error": step.stream_error})
+        if step.ends_well:
+            yield b"data: [DONE]\n\n"
 
 
 def problem(body: Json, *, compatible: bool = False) -> str:

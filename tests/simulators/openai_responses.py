@@ -8,13 +8,11 @@ reasoning, and reasoning only as it was given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-
-from aiohttp import web
+from dataclasses import dataclass
 
 from . import openai_schema as schema
-from .openai_chat import KEY
-from .sse import Ending, Json, Reply, SseServer, error_reply, sse
+from .openai_chat import OpenAISimulator
+from .sse import Json, Step, sse
 
 BODY = {
     "model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls", "stream",
@@ -70,12 +68,11 @@ def _message(id: str, part: Json, phase: str | None) -> Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
+class Scripted(Step):
     """One answer.
 
     incomplete  the reason it ends early; `failure` the error it fails with; `error_event` a top
                 level error in place of the terminal event
-    terminal    False: the stream just ends
     only_at_end no item events: everything is in the terminal event
     """
 
@@ -84,17 +81,8 @@ class Scripted:
     incomplete: str | None = None
     failure: Json | None = None
     error_event: Json | None = None
-    terminal: bool = True
     only_at_end: bool = False
-    raw: str = ""
-    status: int = 200
-    error: Json = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    ends: Ending = "clean"
-    silent: bool = False
-    write_bytes: int = 0
     keepalives: bool = True
-    body: bytes | None = None
 
     def response(self, status: str | None = None) -> Json:
         """The response object: empty while it is in progress."""
@@ -127,27 +115,10 @@ class Scripted:
             events += [event | {"output_index": index} for event in _item_events(item)]
         if self.error_event is not None:
             events.append({"type": "error", "param": None, "code": None, **self.error_event})
-        elif self.terminal and self.ends == "clean":
+        elif self.ends_well:
             response = self.response()
             events.append({"type": f"response.{response['status']}", "response": response})
         return [event | {"sequence_number": number} for number, event in enumerate(events)]
-
-    def reply(self, streamed: bool) -> Reply:
-        if self.status != 200:
-            return error_reply(self.status, self.error, self.headers)
-        frames = [sse(event, str(event["type"])) for event in self.events()]
-        if self.raw:
-            frames.insert(2, self.raw.encode())
-        return Reply(
-            frames=frames,
-            whole=None if streamed or self.body is not None else self.response(),
-            body=self.body,
-            headers=self.headers,
-            ends=self.ends,
-            silent=self.silent,
-            write_bytes=self.write_bytes,
-            keepalives=self.keepalives,
-        )
 
 
 def _item_events(item: Item) -> Iterator[Json]:
@@ -183,39 +154,32 @@ def _message_events(item: Item, at: Json) -> Iterator[Json]:
     yield {"type": "response.content_part.done", "part": part, **at}
 
 
-class OpenAIResponsesSimulator(SseServer):
+class OpenAIResponsesSimulator(OpenAISimulator[Scripted]):
     """Serves `script` in order; see SseServer for what it keeps.
 
     `issued` has the call ids that each piece of encrypted reasoning led to.
     """
 
-    prefix = "/v1"
     path = "/responses"
 
-    def __init__(self, *script: Scripted, key: str = KEY) -> None:
-        super().__init__()
-        self._script = list(script)
-        self._key = key
+    def __init__(self, *script: Scripted) -> None:
+        super().__init__(*script)
         self.issued: dict[str, list[str]] = {}
 
-    def rest_of_script(self, count: int) -> None:
-        self._script = self._script[-count:]
+    def problem(self, body: Json) -> str:
+        return problem(body) or next(_reasoning(body, self.issued), "")
 
-    def refuse_key(self, request: web.Request) -> Reply | None:
-        if request.headers.get("Authorization") == f"Bearer {self._key}":
-            return None
-        return error_reply(401, {"message": "Incorrect API key provided", "type": "auth"})
-
-    async def answer(self, request: web.Request, body: Json) -> Reply:
-        wrong = problem(body) or next(_reasoning(body, self.issued), "")
-        if wrong:
-            self.refused.append(wrong)
-            return error_reply(400, {"message": wrong, "type": "invalid_request_error"})
-        if not self._script:
-            return error_reply(400, {"message": "the script is over", "type": "simulator"})
-        step = self._script.pop(0)
+    def next_step(self, body: Json) -> Scripted:
+        step = super().next_step(body)
         self._issue(step.items)
-        return step.reply(bool(body.get("stream")))
+        return step
+
+    def whole(self, step: Scripted) -> object:
+        return step.response()
+
+    def frames(self, step: Scripted) -> Iterator[bytes]:
+        for event in step.events():
+            yield sse(event, str(event["type"]))
 
     def _issue(self, items: Sequence[Item]) -> None:
         led_to: list[str] = []

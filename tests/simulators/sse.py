@@ -1,105 +1,148 @@
-"""An HTTP server that answers POSTs from a script, and fails in the ways real ones do.
+"""A local HTTP server that answers POSTs from a script, whole or as SSE, with faults.
 
-What it says is a vendor's business: subclasses check requests and make the events. Each reply names
-its own faults, so that a test reads as what went wrong.
+Everything that can go wrong between two ends is here, once for all wires. A vendor's simulator says
+what a request must be and what an answer looks like; its `Scripted` is a Step that adds what is
+said.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Generic, Literal, Self, TypeVar
 
 from aiohttp import web
 
 Json = dict[str, object]
-Ending = Literal["clean", "drops", "hangs"]
-
+Ending = Literal["whole", "early", "drop", "stall", "half_open"]
+"""How a body ends: as the wire wants, cleanly but without the wire's last words, by a broken
+connection, or never: `stall` behind what was said, `half_open` before the first byte of it."""
 
 FOR_EVER_S = 3_600
 """A reply that hangs ends when the client leaves: that cancels the request's handler."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """One answer on the wire.
+class Refused(Exception):
+    """The server does not take this request; str() says why, as a real one would."""
 
-    frames   SSE frames of a stream, already encoded
-    whole    a JSON body in place of a stream
-    body     any other body: empty, HTML, cut JSON
-    status, headers   of the response
-    ends     how the body ends: cleanly, by dropping the connection, or never
-    silent   never even begins to answer: a half-open connection
-    write_bytes  bytes per write of the stream; 1 splits every UTF-8 character
-    keepalives   a comment line before every frame
-    pause_s      loop time before the response begins
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def need(holds: object, message: str) -> None:
+    """Refuse the request unless `holds`."""
+    if not holds:
+        raise Refused(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How one answer goes out, whatever it says.
+
+    status, headers   of the response; a status other than 200 is a refusal
+    ending    how the body ends
+    split     bytes per write of a stream; 1 splits every character beyond ASCII
+    noise     raw bytes in front of what is said
+    garbage   raw bytes behind it, in place of the wire's last words
+    body      anything in place of the whole body: nothing, HTML, cut JSON
+    keepalives   a comment before every frame
+    pause_s   before the answer begins
+    error     the body of a refusal; empty: the vendor's usual words
     """
 
-    frames: Sequence[bytes] = ()
-    whole: Json | None = None
-    body: bytes | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    ends: Ending = "clean"
-    silent: bool = False
-    write_bytes: int = 0
+    ending: Ending = "whole"
+    split: int = 0
+    noise: bytes = b""
+    garbage: bytes = b""
+    body: bytes | None = None
     keepalives: bool = False
     pause_s: float = 0.0
+    error: Json = field(default_factory=dict)
+
+    @property
+    def ends_well(self) -> bool:
+        """Whether the wire's last words are said."""
+        return self.ending == "whole" and not self.garbage
 
 
-def sse(value: object, event: str = "") -> bytes:
+def sse(value: object, event: str = "", end: str = "\n") -> bytes:
     """One frame; text beyond ASCII as it is, so that splitting bytes can split characters."""
-    head = f"event: {event}\n" if event else ""
-    return f"{head}data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
+    head = f"event: {event}{end}" if event else ""
+    return f"{head}data: {json.dumps(value, ensure_ascii=False)}{end}{end}".encode()
 
 
-def error_reply(
-    status: int, error: object, headers: Mapping[str, str] | None = None, **more: object
-) -> Reply:
-    """A refusal in the shape every vendor here uses."""
-    return Reply(status=status, whole={"error": error, **more}, headers=headers or {})
+S = TypeVar("S", bound=Step)
 
 
-class SseServer:
-    """Serves replies on 127.0.0.1 until its `running()` block is left.
+class SseServer(Generic[S]):
+    """Serves `script` in order on 127.0.0.1 until its `running()` block is left.
 
-    bodies   the requests it took, in order; `refused` those of them it would not answer, and why
-    closed   set when a client leaves before its reply has ended; `left_at` is the loop time
-    streams  replies that are being written now
+    bodies   the requests it took, in order; `refused` why it did not take others
     headers, peers   of each request: what it was sent with, and over which connection
+    closed   set when a client leaves before its reply has ended; `left_at` is the loop time
+    streams  replies that are being written now; `busiest` the most there were at once
+    answers  answers by what is asked, in place of the script
     """
 
-    path = "/"
+    path = "/{any:.*}"
     prefix = ""
 
-    def __init__(self) -> None:
+    def __init__(self, *script: S) -> None:
+        self._script = list(script)
         self.bodies: list[Json] = []
         self.refused: list[str] = []
+        self.headers: list[Mapping[str, str]] = []
+        self.peers: list[object] = []
         self.closed = asyncio.Event()
         self.left_at = 0.0
         self.streams = 0
-        self.headers: list[dict[str, str]] = []
-        self.peers: list[object] = []
+        self.busiest = 0
+        self.answers: Callable[[Json], S] | None = None
         self.base_url = ""
 
-    async def answer(self, request: web.Request, body: Json) -> Reply:
-        """What to say to a request; subclasses check it first."""
+    def check(self, request: web.Request, body: Json) -> None:
+        """Raises Refused for what the vendor would refuse, a foreign key first."""
         raise NotImplementedError
+
+    def error(self, status: int, message: str) -> Json:
+        """An error body in the vendor's words."""
+        raise NotImplementedError
+
+    def frames(self, step: S) -> Iterable[bytes]:
+        """A streamed answer."""
+        raise NotImplementedError
+
+    def whole(self, step: S) -> object:
+        """The same answer in one piece."""
+        raise NotImplementedError
+
+    def refusal(self, step: S) -> object:
+        """The body of a scripted refusal."""
+        return step.error or self.error(step.status, "scripted")
+
+    def is_streamed(self, request: web.Request, body: Json) -> bool:
+        return body.get("stream") is True
+
+    def next_step(self, body: Json) -> S:
+        """What answers `body`."""
+        if self.answers is not None:
+            return self.answers(body)
+        need(self._script, "the script is over")
+        return self._script.pop(0)
 
     def rest_of_script(self, count: int) -> None:
-        """Go on with the last `count` replies."""
-        raise NotImplementedError
-
-    def refuse_key(self, request: web.Request) -> Reply | None:
-        """A refusal when the request does not carry the right key."""
-        raise NotImplementedError
+        """Go on with the last `count` steps."""
+        self._script = self._script[-count:]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post(self.prefix + self.path, self._serve)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.2)
         await runner.setup()
@@ -113,17 +156,16 @@ class SseServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
-        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        self.headers.append(request.headers.copy())
         self.peers.append(request.transport.get_extra_info("peername"))
-        refusal = self.refuse_key(request)
-        if refusal is not None:
-            return await self._send(request, refusal)
-        body = await request.json()
-        self.bodies.append(body)
-        reply = await self.answer(request, body)
         self.streams += 1
+        self.busiest = max(self.busiest, self.streams)
         try:
-            return await self._send(request, reply)
+            return await self._answer(request)
+        except Refused as refused:
+            self.refused.append(str(refused))
+            body = self.error(refused.status, str(refused))
+            return web.json_response(body, status=refused.status)
         except asyncio.CancelledError:  # the client has left
             self.left_at = asyncio.get_running_loop().time()
             self.closed.set()
@@ -131,35 +173,58 @@ class SseServer:
         finally:
             self.streams -= 1
 
-    async def _send(self, request: web.Request, reply: Reply) -> web.StreamResponse:
-        if reply.silent:
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        body: Json = await request.json()
+        self.check(request, body)
+        self.bodies.append(body)
+        step = self.next_step(body)
+        if step.ending == "half_open":
             await asyncio.sleep(FOR_EVER_S)
-        if reply.pause_s:
-            await asyncio.sleep(reply.pause_s)
-        if reply.whole is not None:
-            return web.json_response(reply.whole, status=reply.status, headers=reply.headers)
-        if reply.body is not None:
-            headers = {"Content-Type": "application/json", **reply.headers}
-            return web.Response(body=reply.body, status=reply.status, headers=headers)
-        return await self._stream(request, reply)
+        if step.pause_s:
+            await asyncio.sleep(step.pause_s)
+        if step.status != 200:
+            return web.json_response(self.refusal(step), status=step.status, headers=step.headers)
+        if step.body is not None:
+            return web.Response(body=step.body, content_type="application/json")
+        if self.is_streamed(request, body):
+            return await _stream(request, step, self.frames(step))
+        return await _whole(request, step, self.whole(step))
 
-    async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
-        headers = {"Content-Type": "text/event-stream; charset=utf-8", **reply.headers}
-        response = web.StreamResponse(status=reply.status, headers=headers)
-        await response.prepare(request)
-        for frame in reply.frames:
-            if reply.keepalives:
-                frame = b": keepalive\n\n" + frame
-            size = reply.write_bytes or len(frame)
-            for at in range(0, len(frame), size):
-                await response.write(frame[at : at + size])
-                if reply.write_bytes:
-                    await asyncio.sleep(0)
-        if reply.ends == "hangs":
-            await asyncio.sleep(FOR_EVER_S)
-        if reply.ends == "drops":
-            assert request.transport is not None
-            request.transport.close()
-            return response
-        await response.write_eof()
+
+async def _whole(request: web.Request, step: Step, answer: object) -> web.StreamResponse:
+    if step.ending == "stall":
+        await asyncio.sleep(FOR_EVER_S)
+    raw = step.garbage or json.dumps(answer).encode()
+    if step.ending != "drop":
+        return web.Response(body=raw, content_type="application/json")
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    response.content_length = len(raw)
+    await response.prepare(request)
+    await response.write(raw[: len(raw) // 2])
+    _drop(request)
+    return response
+
+
+async def _stream(request: web.Request, step: Step, frames: Iterable[bytes]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+    await response.prepare(request)
+    for frame in (step.noise, *frames, step.garbage):
+        if step.keepalives:
+            frame = b": keepalive\n\n" + frame
+        size = step.split or len(frame) or 1
+        for at in range(0, len(frame), size):
+            await response.write(frame[at : at + size])
+            if step.split:
+                await asyncio.sleep(0)
+    if step.ending == "stall":
+        await asyncio.sleep(FOR_EVER_S)
+    if step.ending == "drop":
+        _drop(request)
         return response
+    await response.write_eof()
+    return response
+
+
+def _drop(request: web.Request) -> None:
+    assert request.transport is not None
+    request.transport.close()

@@ -12,11 +12,14 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[2]
 ROW_TEST = re.compile(r"test_(voice|core)_row_(\d{3})_\w+")
+CASES = "*_cases_*.py"
+"""Where suites keep tests that others inherit."""
 BOUND_VOICE = (*range(1, 35), *range(41, 44), *range(50, 74), 98)
 BOUND_CORE = (*range(1, 39), *range(40, 81), 92, 94)
 """Rows of the two specs that must have a test. Others are bound as they land."""
@@ -49,7 +52,8 @@ def tests_in(text: str, module: str) -> list[RowTest]:
 def all_tests(root: Path = ROOT) -> list[RowTest]:
     """The row tests of the whole suite, ordered by row."""
     found: list[RowTest] = []
-    for path in sorted((root / "tests").rglob("test_*.py")):
+    paths = [path for pattern in ("test_*.py", CASES) for path in (root / "tests").rglob(pattern)]
+    for path in sorted(paths):
         module = ".".join(path.relative_to(root).with_suffix("").parts)
         found += tests_in(path.read_text(), module)
     return sorted(found, key=lambda test: (test.row[0] != "voice", test.row[1], test.name))
@@ -79,12 +83,15 @@ def results(report: str) -> dict[tuple[str, str], str]:
 
 
 def result_of(test: RowTest, known: Mapping[tuple[str, str], str]) -> str:
-    """The result of one row test; a class around it lengthens JUnit's class name."""
-    for (classname, name), result in known.items():
-        inside = classname == test.module or classname.startswith(test.module + ".")
-        if name == test.name and inside:
-            return result
-    return "not run"
+    """The result of one row test; a class around it lengthens JUnit's class name, and what a suite
+    inherits has been run elsewhere, once for each subject: the worst counts."""
+    shared = fnmatch(f"{test.module.rpartition('.')[2]}.py", CASES)
+    found = [
+        result
+        for (classname, name), result in known.items()
+        if name == test.name and (shared or f"{classname}.".startswith(f"{test.module}."))
+    ]
+    return max(found, key=_SEVERITY.index, default="not run")
 
 
 def table(found: Iterable[RowTest], known: Mapping[tuple[str, str], str]) -> list[str]:
