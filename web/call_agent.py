@@ -22,6 +22,7 @@ from ..core.events import (
     InboxChanged,
     ModelResponseComplete,
     RequestEnded,
+    RequestStarted,
     SubscriberEvent,
     TasksChanged,
     TextDelta,
@@ -41,6 +42,7 @@ from ..media.events import (
     Inbox,
     Interruption,
     Mode,
+    Response,
     Slot,
     SlotRemoved,
     Tasks,
@@ -248,21 +250,31 @@ def answer_to(agent: Agent) -> Callable[[Resolve | Reject], bool]:
 class LiveText:
     """Subscriber that shows an answer's words while they are written, some times a second.
 
-    For eyes only: the recorded truth is the transcript event at the answer's end.
+    For eyes only: the recorded truth is the transcript event at the answer's end. Also a sink of
+    the call: events of an agent come a moment late, and what a cut answer still wrote must not
+    show as words of the next one.
     """
 
     def __init__(self) -> None:
         self.show: Callable[[str], None] = _ignore
         """Takes the answer's text so far. Set by whoever has a page to show it on."""
-        self._run_id = ""
+        self._run_id: str | None = None
+        """The request that is answered now; None until the new answer's has begun."""
         self._message_id = ""
         self._text = ""
         self._shown_at = float("-inf")
 
+    def on_event(self, at: int, event: CallEvent) -> None:
+        """A new answer began: the words of the old one are over."""
+        if isinstance(event, Response) and event.event == "started":
+            self._run_id = None
+
     def record(self, event: SubscriberEvent, /) -> None:
         """Only answers count, never a compaction's summary."""
         match event:
-            case TextDelta(phase="answer"):
+            case RequestStarted():
+                self._run_id, self._message_id, self._text = event.run_id, "", ""
+            case TextDelta(phase="answer") if event.run_id == self._run_id:
                 self._add(event)
             case ModelResponseComplete() | RequestEnded() if event.run_id == self._run_id:
                 self.show(self._text)
@@ -270,9 +282,7 @@ class LiveText:
                 return
 
     def _add(self, delta: TextDelta) -> None:
-        if delta.run_id != self._run_id:
-            self._run_id, self._text = delta.run_id, ""
-        elif delta.message_id != self._message_id and self._text:
+        if delta.message_id != self._message_id and self._text:
             self._text = f"{self._text.rstrip()} "
         self._message_id = delta.message_id
         self._text += delta.text
@@ -301,13 +311,14 @@ async def bound(agent: Agent, call: Call, *, has_display: bool) -> AsyncIterator
     reporter, live = CallReporter(call.emit, past), LiveText()
     both = _InOrder(live, reporter)
     agent.add_subscriber(both)
-    leave = call.subscribe(past.on_event)
+    leaves = [call.subscribe(live.on_event), call.subscribe(past.on_event)]
     unsubscribe = agent.display.subscribe(reporter.on_display) if has_display else _nothing
     try:
         yield Bound(live, past)
     finally:
         unsubscribe()
-        leave()
+        for leave in leaves:
+            leave()
         agent.remove_subscriber(both)
 
 

@@ -13,6 +13,7 @@ from voxglove.core.builder import Glove
 from voxglove.core.events import (
     ModelResponseComplete,
     RequestEnded,
+    RequestStarted,
     TextDelta,
     ToolStarted,
     ToolUseResult,
@@ -21,7 +22,16 @@ from voxglove.core.messages import ToolResultData
 from voxglove.core.model import Model
 from voxglove.media.call import Call, CallPolicy
 from voxglove.media.errors import Unsupported
-from voxglove.media.events import CallEvent, Interruption, Mode, Slot, SlotRemoved, Tool, Vad
+from voxglove.media.events import (
+    CallEvent,
+    Interruption,
+    Mode,
+    Response,
+    Slot,
+    SlotRemoved,
+    Tool,
+    Vad,
+)
 from voxglove.media.transport import CallInfo
 from voxglove.web.call_agent import (
     QUIET_S,
@@ -92,6 +102,7 @@ async def test_words_are_shown_before_the_tool_that_follows_them() -> None:
         call.subscribe(lambda at, event: order.append(type(event).__name__))
         async with agent.running(), bound(agent, call, has_display=False) as told:
             told.live_text.show = order.append
+            agent.notify_subscribers(RequestStarted(user_message_id=None))
             agent.notify_subscribers(TextDelta(text="Wait.", message_id="m"))
             agent.notify_subscribers(ModelResponseComplete(text="Wait.", message_id="m"))
             agent.notify_subscribers(ToolStarted(call_id="1", tool_name="book", input={}))
@@ -174,14 +185,32 @@ async def test_growing_text_is_shown_some_times_a_second_and_at_the_end() -> Non
     shown: list[str] = []
     text = LiveText()
     text.show = shown.append
+    text.record(RequestStarted(user_message_id="u1", run_id="r1"))
     for word in ("Your ", "table ", "is ", "booked."):
         text.record(TextDelta(text=word, run_id="r1", message_id="m1"))
     text.record(TextDelta(text="secret summary", run_id="r1", phase="compaction"))
     text.record(TextDelta(text="Bye.", run_id="r1", message_id="m2"))
     text.record(RequestEnded(run_id="r1", status="ok"))
     await asyncio.sleep(1)
+    text.record(RequestStarted(user_message_id="u2", run_id="r2"))
     text.record(TextDelta(text="Next", run_id="r2", message_id="m3"))
     assert shown == ["Your ", "Your table is booked. Bye.", "Next"]
+
+
+async def test_late_words_of_a_cut_answer_are_not_the_next_ones() -> None:
+    """An agent's events are delivered a step after the call's."""
+    shown: list[str] = []
+    text = LiveText()
+    text.show = shown.append
+    text.record(RequestStarted(user_message_id="u1", run_id="r1"))
+    text.on_event(0, Response(event="started", turn=2))
+    text.record(TextDelta(text="Old", run_id="r1", message_id="m1"))
+    text.record(RequestEnded(run_id="r1", status="aborted"))
+    text.record(RequestStarted(user_message_id="u2", run_id="r2"))
+    text.record(TextDelta(text="Late", run_id="r1", message_id="m1"))
+    assert shown == []
+    text.record(TextDelta(text="New", run_id="r2", message_id="m2"))
+    assert shown == ["New"]
 
 
 def test_a_factory_is_told_who_calls() -> None:
