@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from .agent_parts import Parts
 from .cancel import AbortScope, contained
+from .directives.sub_agents import INVOKE_SUB_AGENT
 from .draft import Draft
 from .errors import CancelledElsewhere, ModelError
 from .events import ModelResponse, RuntimeContext, TokenConsumption, ToolUseResult
@@ -72,10 +73,11 @@ class RequestRun:
         """A turn while tools run waits a little for them, but not for a person's answer."""
         parts = self._parts
         display = parts.host.display
-        asking = {slot.tool_call_id for slot in display.stack if slot.id in display.pending_ids}
-        await parts.runs.join(
-            parts.config.join_wait_s, self._request.token, {one for one in asking if one}
-        )
+        pending = {slot.tool_call_id for slot in display.stack if slot.id in display.pending_ids}
+        asking = {one for one in pending if one}
+        if asking - parts.runs.running:  # a sub-agent asks on our display, with a call of its own
+            asking |= parts.runs.calls_of(INVOKE_SUB_AGENT)
+        await parts.runs.join(parts.config.join_wait_s, self._request.token, asking)
 
     async def _anything_new(self) -> bool:
         """False for a wake that came too late: a turn before it has answered its event."""

@@ -58,6 +58,11 @@ class ToolRuns:
         """Ids of calls without a terminal result."""
         return frozenset(self._running)
 
+    def calls_of(self, tool_name: str) -> set[str]:
+        """Ids of calls of one tool without a terminal result."""
+        wanted = tool_name.lower()
+        return {one.id for one in self._running.values() if one.tool_name.lower() == wanted}
+
     async def run(self, batch: Batch, token: CancelToken) -> None:
         """Run a batch; raises AbortError when `token` (the request's) fires first.
 

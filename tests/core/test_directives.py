@@ -531,3 +531,35 @@ async def test_a_parent_that_asks_itself_is_refused() -> None:
     await agent.process_request("go")
     (told,) = (await results(agent)).values()
     assert "would wait for itself" in (told.result.message or "")
+
+
+async def test_a_new_turn_does_not_wait_for_a_question_that_a_sub_agent_asks() -> None:
+    """CONTRACTS E: no time of ours would answer it."""
+
+    async def confirm(value: object, ctx: ToolContext) -> object:
+        return await ctx.display.push_and_wait("confirm")
+
+    agent, child_model, _, _ = parent_with(
+        [call(("confirm", {})), "they agreed"], call(ask(), ids=["outer"])
+    )
+
+    def factory(context: SubAgentContext) -> Agent:
+        confirming = make_tool(confirm, "confirm")
+        return make_agent(child_model, confirming, display=context.parent.display)
+
+    agent.define_sub_agent("worker", factory, description="Asks")
+    token, loop = CancelToken(), asyncio.get_running_loop()
+    async with agent.running():
+        loop.call_later(1, token.abort)
+        with pytest.raises(AbortError):
+            await agent.process_request("go", token=token)
+        agent.model.then("still asking", "so it is")  # type: ignore[attr-defined]
+        began = loop.time()
+        await agent.process_request("well?")
+        assert loop.time() - began < 0.5
+        (slot,) = agent.display.pending_ids
+        agent.display.resolve(slot, True)
+        await agent.join_tools(5)
+        await agent.process_request("and now?")
+    (told,) = (await results(agent)).values()
+    assert told.result.data == {"subagent": "worker", "content": "they agreed"}
