@@ -20,6 +20,7 @@ from .display import (
 )
 from .errors import (
     AbortError,
+    CancelledElsewhere,
     CoreError,
     DuplicateToolError,
     ModelError,
@@ -136,6 +137,7 @@ __all__ = [
     "BuiltinTool",
     "CallInfo",
     "CancelToken",
+    "CancelledElsewhere",
     "Committed",
     "CompactionConfig",
     "CompactionEnd",
