@@ -25,7 +25,7 @@ from .messages import Message
 from .mind import Mind
 from .model import Model, ModelLimits
 from .notify import Emitter, Listener, Notifier, Subscriber
-from .records import InboxItem
+from .records import InboxItem, Task
 from .registration import Registration
 from .requests import RequestResult, UserInput, Wake
 from .store import Store
@@ -64,7 +64,14 @@ class Agent(Registration):
             parts.events, self.turn_queue, self._lifetime, emitter, config.new_id, self._wake
         )
         self._turns = Turns(
-            parts, mind, self.turn_queue, self._lifetime, notifier, self._upkeep, self._wakes
+            parts,
+            mind,
+            self.turn_queue,
+            self._lifetime,
+            notifier,
+            emitter,
+            self._upkeep,
+            self._wakes,
         )
 
     # -- what it is made of
@@ -278,6 +285,14 @@ class Agent(Registration):
         """
         return await self._wakes.emit(event, when_idle)
 
+    async def get_inbox_items(self) -> list[InboxItem]:
+        """The store's inbox in the order it was filled, consumed items too; empty without one."""
+        return await self._parts.inbox.items()
+
+    async def get_tasks(self) -> list[Task]:
+        """The agent's plan; empty when its store keeps none."""
+        return await self._parts.tasks.get()
+
     async def add_inbox_item(self, item: InboxItem) -> bool:
         """Put an item into the inbox, pending or resolved already; False when the store has none.
 
@@ -311,6 +326,13 @@ class Agent(Registration):
         """
         async with self._lifetime.owned(survivors):
             yield self
+
+    async def flush(self) -> None:
+        """Wait until every subscriber has heard what was emitted, `close_timeout_s` at most.
+
+        Inside running(); without it a request returns when they have.
+        """
+        await self._notifier.flush()
 
     async def aclose(self) -> None:
         """Refuse further requests, stop the running one and abortable tools, flush subscribers."""

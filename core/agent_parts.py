@@ -53,6 +53,7 @@ class Parts:
     runs: ToolRuns
     events: ExternalEvents
     inbox: Inbox
+    tasks: Tasks
     compactor: Compactor
 
 
@@ -67,9 +68,9 @@ def assemble(
         un_abortable_timeout_s=config.un_abortable_timeout_s,
         threads=config.threads,
     )
-    inbox = Inbox(history, emit)
+    inbox, tasks = Inbox(history, emit), Tasks(store, config.new_id, emit)
     registered.directives.report_to(emit)
-    for tool in _builtin(config, inbox, Tasks(store, config.new_id, emit)):
+    for tool in _builtin(config, inbox, tasks):
         # A tool of this name that the user folded is meant to stand in for ours.
         if find_tool(registered.toolset.tools, tool.name) is None:
             registered.toolset.add(tool)
@@ -84,6 +85,7 @@ def assemble(
         runs=ToolRuns(history, executor, emit),
         events=ExternalEvents(config.events),
         inbox=inbox,
+        tasks=tasks,
         compactor=Compactor(config.compaction, history, inbox.summary_block),
     )
 

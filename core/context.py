@@ -36,11 +36,16 @@ PREPARE_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreparation:
-    """What a turn preparer gets: the agent it may change, and why it is asked now."""
+    """What a turn preparer gets: the agent it may change, and why it is asked now.
+
+    `user` is the message that the turn is about to answer, not stored yet; None for a wake, and
+    for a session that has not heard the words.
+    """
 
     agent: ToolHost
     token: CancelToken
     reason: PrepareReason
+    user: Message | None = None
 
 
 TurnPreparer = Callable[[TurnPreparation], Awaitable[None] | None]

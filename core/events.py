@@ -43,10 +43,12 @@ class RequestStarted(Attributed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestEnded(Attributed):
-    """A request is over; tools it started may still be outstanding."""
+    """A request is over; tools it started may still be outstanding. `error` says why it was not
+    `ok`, as its caller was told; a wake has no caller, so this is where its failure shows."""
 
     wire: ClassVar[str] = "request_ended"
     status: RequestStatus
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

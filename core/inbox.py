@@ -51,6 +51,10 @@ class Inbox:
         store = history.store
         self.store = store if isinstance(store, InboxStore) else None
 
+    async def items(self) -> list[InboxItem]:
+        """All items, consumed ones too; empty when nothing keeps any."""
+        return [] if self.store is None else await self.store.get_inbox_items()
+
     async def post(self, tag: str, request: str, *, blocking: bool = False) -> InboxItem | None:
         """Add a pending item; None when the store has no inbox. Raises UsageError, StoreError."""
         item = InboxItem(

@@ -10,8 +10,8 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -206,6 +206,16 @@ class Emitter:
         self._agent = agent
         self._run_id = run_id
         self._listener = listener
+
+    @contextmanager
+    def during(self, run_id: str) -> Iterator[None]:
+        """What is emitted inside the block belongs to that request. For the agent's own emitter:
+        history, inbox and tasks report through it, whatever request they work for."""
+        before, self._run_id = self._run_id, run_id
+        try:
+            yield
+        finally:
+            self._run_id = before
 
     def emit(self, event: SubscriberEvent) -> None:
         """Never raises and never blocks. An event that bears this attribution is taken as it is."""

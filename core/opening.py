@@ -73,7 +73,10 @@ class Opening:
     async def _prepare(self) -> None:
         request, parts = self._request, self._parts
         reason: PrepareReason = "event" if request.user is None else "request"
-        preparation = TurnPreparation(agent=parts.host, token=request.token, reason=reason)
+        user = None if request.user is None else parts.history.corrected(request.user)
+        preparation = TurnPreparation(
+            agent=parts.host, token=request.token, reason=reason, user=user
+        )
         await parts.preparers.run(preparation, self._report, on_call=request.in_call)
 
     async def _directed(self, user: Message) -> Directed:

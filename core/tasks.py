@@ -45,6 +45,10 @@ class Tasks:
         self._new_id = new_id
         self._emit = emit
 
+    async def get(self) -> list[Task]:
+        """The present list; empty when the store keeps none."""
+        return [] if self.store is None else await self.store.get_tasks()
+
     async def replace(self, todos: Sequence[Todo]) -> list[Task]:
         """Store the new list; a task whose content did not change keeps its id."""
         if self.store is None:

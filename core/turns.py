@@ -35,6 +35,7 @@ class Turns:
         queue: TurnQueue,
         lifetime: Lifetime,
         notifier: Notifier,
+        emitter: Emitter,
         upkeep: Upkeep,
         wakes: Wakes,
     ) -> None:
@@ -43,6 +44,7 @@ class Turns:
         self._queue = queue
         self._lifetime = lifetime
         self._notifier = notifier
+        self._emitter = emitter
         self._upkeep = upkeep
         self._wakes = wakes
 
@@ -121,20 +123,25 @@ class Turns:
         user_id = request.user.id if request.user is not None else None
         emitter.emit(RequestStarted(user_message_id=user_id))
         status: RequestStatus = "failed"
+        why: str | None = None
         brain = partial(self._mind.current, on_call=request.in_call)
         run = RequestRun(self._parts, brain, request)
         try:
-            result = await run.run()
+            with self._emitter.during(emitter.run_id):
+                result = await run.run()
             status = "ok"
         except AbortError as error:
-            status, error.user_stored = "aborted", run.user_stored
+            status, why, error.user_stored = "aborted", error.reason, run.user_stored
             raise
         except asyncio.CancelledError:
-            status = "aborted"
+            status, why = "aborted", "cancelled"
+            raise
+        except Exception as error:
+            why = str(error) or type(error).__name__
             raise
         finally:
             self._lifetime.active, runs.quiet = None, True
-            emitter.emit(RequestEnded(status=status))
+            emitter.emit(RequestEnded(status=status, error=why))
             emitter.detach()
             runs.announce()
             self._wakes.wake_now()

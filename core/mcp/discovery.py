@@ -16,7 +16,12 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 from ..agent import Agent
 from ..builder import Glove
 from ..config import AgentConfig, CompactionConfig
-from ..directives.sub_agents import INVOKE_SUB_AGENT, InvokeSubAgent, SubAgentContext
+from ..directives.sub_agents import (
+    CHILD_S,
+    INVOKE_SUB_AGENT,
+    InvokeSubAgent,
+    SubAgentContext,
+)
 from ..messages import ToolResultData
 from ..model import Model
 from ..stores.memory import MemoryStore
@@ -142,9 +147,15 @@ class Discovery:
 
     @staticmethod
     def alias() -> Tool:
-        """The tool that hands a need to the sub-agent, with all that goes with it."""
+        """The tool that hands a need to the sub-agent, with all that goes with it. Like the
+        dispatch tool it is never cancelled: the child ends by its token."""
         return Tool(
-            name=FIND_CAPABILITY, description=DESCRIPTION, do=_find, input_model=FindCapability
+            name=FIND_CAPABILITY,
+            description=DESCRIPTION,
+            do=_find,
+            input_model=FindCapability,
+            un_abortable=True,
+            timeout_s=CHILD_S,
         )
 
     def _tools(self) -> list[Tool]:

@@ -10,7 +10,10 @@ import pytest
 from tests.core.support import (
     Recorder,
     ScriptedModel,
+    SlowStore,
     call,
+    fail,
+    hang,
     make_agent,
     make_tool,
     say,
@@ -23,7 +26,9 @@ from voxglove.core import (
     CompactionConfig,
     Glove,
     MemoryStore,
+    ModelError,
     ModelRequest,
+    SubscriberEvent,
     TurnPreparation,
     Usage,
     UsageError,
@@ -310,3 +315,53 @@ def test_registrations_are_checked() -> None:
         agent.add_context_provider(lambda token: "", delivery="always")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="timeout_s"):
         agent.add_context_provider(lambda token: "", timeout_s=0)
+
+
+async def test_core_row_071_a_preparer_sees_the_words_as_they_were_corrected() -> None:
+    seen: list[str | None] = []
+    model = ScriptedModel("one", "two", "three")
+    agent = make_agent(model, store=SlowStore())
+    agent.add_turn_preparer(lambda turn: seen.append(turn.user.text if turn.user else None))
+    await agent.process_request("hello")
+    async with agent.turn_queue.hold("call") as hold:
+        first = asyncio.ensure_future(agent.process_request("two", hold=hold))
+        second = asyncio.ensure_future(agent.process_request("tree", hold=hold, message_id="u"))
+        await asyncio.sleep(0)
+        await agent.amend_user("u", "three")
+        await asyncio.gather(first, second)
+    assert seen == ["hello", "two", "three"]
+
+
+async def test_events_of_history_and_inbox_belong_to_the_request_they_happen_in() -> None:
+    recorder = Recorder()
+    model = ScriptedModel(call(("glove_post_to_inbox", {"tag": "t", "request": "r"})), "done")
+    agent = make_agent(model, builtin_tools=("inbox",))
+    agent.add_subscriber(recorder)
+    result = await agent.process_request("go")
+    assert {event.run_id for event in recorder.events} == {result.request_id}
+    (item,) = await agent.get_inbox_items()
+    assert (item.tag, await agent.get_tasks()) == ("t", [])
+
+
+async def test_a_request_that_ends_badly_says_why_and_flush_waits_for_the_last_word() -> None:
+    recorder, slow = Recorder(), []
+
+    async def hear(event: SubscriberEvent) -> None:
+        await asyncio.sleep(0.1)
+        slow.append(event.wire)
+
+    agent = make_agent(ScriptedModel(fail(ModelError("no credit")), hang("so")), close_timeout_s=9)
+    agent.add_subscriber(recorder).add_subscriber(hear)
+    async with agent.running():
+        with pytest.raises(ModelError):
+            await agent.process_request("go")
+        assert slow[-1:] != ["request_ended"]
+        await agent.flush()
+        assert slow[-1] == "request_ended"
+        token = CancelToken()
+        asyncio.get_running_loop().call_later(0.1, token.abort, "barge-in")
+        with pytest.raises(AbortError):
+            await agent.process_request("go", token=token)
+        await agent.flush()
+    ends = [(event.status, event.error) for event in recorder.of("request_ended")]
+    assert ends == [("failed", "no credit"), ("aborted", "barge-in")]
