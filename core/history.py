@@ -76,10 +76,11 @@ class History:
     def corrected(self, message: Message) -> Message:
         """An announced message as it was amended so far; later amendments apply to what is stored
         in its place."""
+        known = self._announced.get(message.id, message)
         patch = self._drafts.get(message.id)
         if not patch:
-            return message
-        amended = self._announced[message.id] = apply_patch(message, patch)
+            return known
+        amended = self._announced[message.id] = apply_patch(known, patch)
         self._drafts[message.id] = {}
         return amended
 
