@@ -244,7 +244,11 @@ async def test_fault_15_every_event_says_whose_it_is() -> None:
         second = await agent.process_request("b")
         await until(lambda: recorder.wires.count("request_ended") == 2)
     assert {event.agent for event in recorder.events} == {"desk"}
-    assert {event.run_id for event in recorder.events[:between]} == {first.request_id} != {second.request_id}
+    assert (
+        {event.run_id for event in recorder.events[:between]}
+        == {first.request_id}
+        != {second.request_id}
+    )
     spoken = [(one.text, one.run_id, one.phase) for one in recorder.of("text_delta")]
     assert spoken[0] == ("one", first.request_id, "answer")
     assert spoken[1][::2] == ("sum", "compaction")  # never to be spoken
