@@ -3,8 +3,8 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import get_type_hints
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_jsonable_python
@@ -18,12 +18,20 @@ class InvalidInput(Exception):
     """A model's arguments do not fit the tool's schema; str() is the text the model is told."""
 
 
-@lru_cache(maxsize=512)
-def json_schema_of(model: InputModel) -> dict[str, object]:
-    """The JSON schema (2020-12) a model is shown. One for each model, so nobody may change it.
+_SCHEMAS: WeakKeyDictionary[InputModel, dict[str, object]] = WeakKeyDictionary()
+"""Pydantic takes half a millisecond for one, which each new agent's own tools would cost again.
+Weak: what was made for one call goes with it."""
 
-    Pydantic takes half a millisecond for it, which each new agent's own tools would cost again.
-    """
+
+def json_schema_of(model: InputModel) -> dict[str, object]:
+    """The JSON schema (2020-12) a model is shown. One for each model, so nobody may change it."""
+    known = _SCHEMAS.get(model)
+    if known is None:
+        known = _SCHEMAS[model] = _schema(model)
+    return known
+
+
+def _schema(model: InputModel) -> dict[str, object]:
     if isinstance(model, TypeAdapter):
         return model.json_schema()
     return model.model_json_schema()
