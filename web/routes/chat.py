@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
 
 from aiohttp import web
 
@@ -47,8 +46,8 @@ EXAMPLE = '{"systemPrompt": "…", "messages": [{"sender": "user", "text": "hell
 
 
 class Chats:
-    """The answers under way on one server, and the model that gives them: one for all, made for
-    the first of them."""
+    """The answers under way on one server, and the model that gives them: one for all, got for the
+    first of them and closed by whoever made it."""
 
     def __init__(self, make: Callable[[], Model] | None, limit: int) -> None:
         self._make = make if limit else None
@@ -87,17 +86,6 @@ class Chats:
         for token in list(self._tokens):
             token.abort("the server is going down")
 
-    async def aclose(self) -> None:
-        """Free the model's connections, if it has any."""
-        model, self._model, self._make = self._model, None, None
-        if isinstance(model, _Closable):
-            await model.aclose()
-
-
-@runtime_checkable
-class _Closable(Protocol):
-    async def aclose(self) -> None: ...
-
 
 CHATS: web.AppKey[Chats] = web.AppKey("chats", Chats)
 
@@ -106,11 +94,6 @@ def add_chat_route(app: web.Application, make: Callable[[], Model] | None, limit
     """Open the door on a model, for `limit` answers at once; without either it answers 404."""
     app[CHATS] = Chats(make, limit)
     app.router.add_post("/chat", post_chat)
-    app.on_cleanup.append(_close)
-
-
-async def _close(app: web.Application) -> None:
-    await app[CHATS].aclose()
 
 
 async def post_chat(request: web.Request) -> web.StreamResponse:
