@@ -134,10 +134,6 @@ class Notifier:
     def statistics(self) -> list[tuple[Subscriber | Hearing, SubscriberStatistics]]:
         return [(feed.subscriber, feed.statistics) for feed in self._feeds]
 
-    @property
-    def pumping(self) -> bool:
-        return bool(self._groups)
-
     async def during(self, work: Coroutine[object, object, T]) -> T:
         """Run `work` while subscribers are served; without an owner the pumps live in here."""
         if self._groups or not self._feeds:

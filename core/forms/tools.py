@@ -31,7 +31,6 @@ from .render import (
 from .runner import FormChange, FormRunner
 from .writing import found
 
-NAMES = ("list", "start", "status", "inspect", "fill", "revise", "abandon", "history")
 WHICH = "form id, if several are open"
 SOURCE = "model"
 Wanted = TypeVar("Wanted", bound=BaseModel)
@@ -104,7 +103,8 @@ class HistoryInput(WhichInput):
 
 
 def form_tools(runner: FormRunner, *, prefix: str = "glove_form_") -> tuple[Tool, ...]:
-    """The eight tools over one runner, in the order of NAMES."""
+    """The eight tools over one runner, list, start, status, inspect, fill, revise,
+    abandon, history in this order."""
     calls = _Calls(runner)
     return (
         _tool(prefix, "list", "List the forms that can be filled in.", ListInput, calls.list),
