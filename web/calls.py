@@ -32,7 +32,8 @@ ENDED_KEPT = 10_000
 """Ended calls whose start tokens are still refused by name; tokens die after START_TTL_S."""
 COLLECT_AFTER = 16
 """Ended calls after which the collector runs. A call leaves few objects but large ones (its sound):
-by the collector's own count of objects hundreds of calls would pile up. It takes about 5 ms."""
+by the collector's own count of objects hundreds of calls would pile up. It takes about 5 ms where
+the server has frozen what lives for ever (app.py), and is left to itself elsewhere."""
 
 
 class Refused(Exception):
@@ -263,7 +264,7 @@ class CallRegistry:
             self._ended.popitem(last=False)
         self._changed.set()
         self._uncollected += 1
-        if self._uncollected >= COLLECT_AFTER:
+        if self._uncollected >= COLLECT_AFTER and gc.get_freeze_count():
             self._uncollected = 0
             gc.collect()
 

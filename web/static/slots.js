@@ -157,4 +157,5 @@ function fromTop(root) {
   if (!room || root !== room.lastElementChild || root.offsetHeight <= room.clientHeight) return;
   if (room.scrollHeight - room.scrollTop - room.clientHeight > 2) return; // somebody reads above
   room.scrollTop += root.getBoundingClientRect().top - room.getBoundingClientRect().top;
+  room.dispatchEvent(new Event("scroll")); // at once: a resize in this frame would follow the end
 }
