@@ -155,6 +155,25 @@ class AbortScope:
             return
 
 
+async def to_the_end(work: Callable[[], Awaitable[None]], limit_s: float) -> None:
+    """Clean up, although the task is cancelled once more meanwhile.
+
+    `work` is begun anew after a cancellation, so it must be safe to repeat; the cancellation comes
+    out when it is done, or after the fourth. Raises TimeoutError when `limit_s` is over.
+    """
+    until = asyncio.get_running_loop().time() + limit_s
+    stopped: asyncio.CancelledError | None = None
+    for _ in range(4):
+        try:
+            async with asyncio.timeout_at(until):
+                await work()
+            break
+        except asyncio.CancelledError as error:
+            stopped = error
+    if stopped is not None:
+        raise stopped
+
+
 async def contained(work: Awaitable[T]) -> T:
     """Await foreign code. Its failure is its own: a CancelledError that nobody asked of this task,
     as of a client whose connection was closed, becomes CancelledElsewhere."""

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
+from .cancel import to_the_end
 from .errors import UnknownMessageError, UsageError
 from .events import MessageAmended, MessageStored, SubscriberEvent
 from .messages import (
@@ -111,17 +113,21 @@ class History:
     async def _after_broken_write(self, messages: Collection[Message]) -> None:
         """The store may have written before the write broke off: then these are reported, and
         amended as they were meant to be. In any case they are drafts no longer."""
-        ids = {message.id for message in messages}
+        untold = {message.id for message in messages}
+
+        async def tell() -> None:
+            for message in await self.store.get_messages():
+                if message.id in untold:
+                    await self._tell(message)
+                    untold.discard(message.id)
+
         try:
-            async with asyncio.timeout(CLEAN_UP_S):
-                for message in await self.store.get_messages():
-                    if message.id in ids:
-                        await self._tell(message)
+            await to_the_end(tell, CLEAN_UP_S)
         except Exception:
-            logger.exception("cannot tell what is stored", extra={"count": len(ids)})
+            logger.exception("cannot tell what is stored", extra={"count": len(untold)})
         finally:
-            for one in ids:
-                self.drop_draft(one)
+            for message in messages:
+                self.drop_draft(message.id)
 
     async def _tell(self, message: Message) -> None:
         """Report a message the store has; what was amended while it wrote is amended once more."""
@@ -135,13 +141,15 @@ class History:
     async def append_marking(self, message: Message, mark: Callable[[], Awaitable[None]]) -> None:
         """Append a message and then mark what it shows as shown, also if the caller is cancelled
         while the store writes: what is in history is not told twice."""
+
+        async def mark_if_stored() -> None:
+            if await self.holds(message.id):
+                await mark()
+
         try:
             await self.append(message)
         except BaseException:
-            with suppress(UnknownMessageError):
-                async with asyncio.timeout(CLEAN_UP_S):
-                    await self.find(message.id)
-                    await mark()
+            await to_the_end(mark_if_stored, CLEAN_UP_S)
             raise
         await mark()
 
@@ -173,8 +181,7 @@ class History:
                 for call in asked.tool_calls
             }
             with suppress(UnknownMessageError):
-                async with asyncio.timeout(CLEAN_UP_S):
-                    await self.rewrite_results(results.id)
+                await to_the_end(partial(self.rewrite_results, results.id), CLEAN_UP_S)
             raise
 
     async def add_result(self, results_id: str, result: ToolResult) -> ToolResult:
@@ -190,9 +197,10 @@ class History:
 
     async def rewrite_results(self, results_id: str) -> None:
         """Close a results message: write all its results once more and forget it."""
-        known = self._results.pop(results_id, {})
+        known = self._results.get(results_id, {})
         async with self._write:
             await self.store.amend_message(results_id, {"tool_results": tuple(known.values())})
+        self.close_results(results_id)
 
     def close_results(self, results_id: str) -> None:
         """Forget a results message that is complete."""
@@ -206,6 +214,10 @@ class History:
             async with self._write:
                 await self.store.amend_message(message_id, patch)
         self._emit(MessageAmended(message_id=message_id, patch=patch))
+
+    async def holds(self, message_id: str) -> bool:
+        """Whether the store has a message of this id."""
+        return any(one.id == message_id for one in await self.store.get_messages())
 
     async def find(self, message_id: str) -> Message:
         """One message, stored or announced; raises UnknownMessageError."""

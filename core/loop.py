@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .agent_parts import Parts
-from .cancel import AbortScope, contained
+from .cancel import AbortScope, contained, to_the_end
 from .directives.sub_agents import INVOKE_SUB_AGENT
 from .draft import Draft
 from .errors import CancelledElsewhere, ModelError
@@ -157,13 +157,21 @@ class RequestRun:
     async def _keep_partial(self, draft: Draft) -> None:
         """Store what was said before the end. Bounded: a stuck store must not hold the caller."""
         draft.close()
-        partial = draft.partial()
+        partial, history = draft.partial(), self._parts.history
+        again = False
+
+        async def keep() -> None:
+            nonlocal again
+            if partial is None or (again and await history.holds(partial.id)):
+                return
+            again = True
+            await history.append(partial)
+
         try:
             if partial is not None:
-                async with asyncio.timeout(KEEP_PARTIAL_S):
-                    await self._parts.history.append(partial)
+                await to_the_end(keep, KEEP_PARTIAL_S)
         finally:
-            self._parts.history.drop_draft(draft.message_id)
+            history.drop_draft(draft.message_id)
 
     async def _store(self, answer: Message, result: ModelResult, view: list[Message]) -> None:
         parts, emitter = self._parts, self._request.emitter

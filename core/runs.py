@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .cancel import AbortScope, CancelToken
+from .cancel import AbortScope, CancelToken, to_the_end
 from .errors import AbortError, CoreError
 from .events import SubscriberEvent, ToolSettledIdle, ToolStarted, ToolUseResult
 from .executor import CallScope, Executor
@@ -213,14 +213,17 @@ class ToolRuns:
 
     async def _close(self, batch: Batch) -> None:
         """Give each call that has no result yet an aborted one, then let the batch go."""
+        unfinished = [call for call in batch.calls if call.id in self._running]
+
+        async def abort() -> None:
+            for call in unfinished:
+                data = aborted_result(batch.scope.token.reason)
+                await self._record(batch, ToolResult(call.tool_name, call.id, data))
+            await self._history.rewrite_results(batch.results_id)
+
         try:
-            async with asyncio.timeout(CLEAN_UP_S):
-                unfinished = [call for call in batch.calls if call.id in self._running]
-                for call in unfinished:
-                    data = aborted_result(batch.scope.token.reason)
-                    await self._record(batch, ToolResult(call.tool_name, call.id, data))
-                if unfinished:
-                    await self._history.rewrite_results(batch.results_id)
+            if unfinished:
+                await to_the_end(abort, CLEAN_UP_S)
         except (TimeoutError, CoreError):
             logger.exception("results not stored", extra={"results": batch.results_id})
         finally:

@@ -332,6 +332,32 @@ def test_invariants_4_6_7_hold_whatever_happens(
     run_virtual(play(replies, acts, owned, store()))
 
 
+HIT_TWICE: list[tuple[list[Any], list[Any]]] = [
+    (
+        [("", ["quick", "quick"], 0.0, "ok")],
+        [("wake", ""), ("amend", 0), ("amend", 0), ("amend", 0), ("cancel", ""), ("cancel", "")],
+    ),
+    (
+        [("", [], 0.0, "ok")],
+        [("event", "wake"), ("request", "free"), ("sleep", "0.1"), ("cancel", ""), ("amend", 0)]
+        + [("cancel", "")],
+    ),
+    (
+        [("Well.", [], 3.0, "ok")],
+        [("request", "free"), ("sleep", "0.5"), ("cancel", ""), ("cancel", ""), ("cancel", "")],
+    ),
+]
+"""A request that is cancelled again while it tidies up."""
+
+
+@pytest.mark.parametrize(("replies", "acts"), HIT_TWICE)
+@pytest.mark.parametrize("owned", [True, False])
+def test_a_second_cancellation_leaves_nothing_half(
+    owned: bool, replies: list[Any], acts: list[Any]
+) -> None:
+    run_virtual(play(replies, acts, owned, SlowStore()))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("owned", [True, False])
 @pytest.mark.parametrize("store", [MemoryStore, SlowStore])
