@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 WhenIdle = Literal["wake", "defer"]
 PolicyDecision = Literal["wake", "defer", "drop"]
-ReceiptStatus = Literal["injected", "queued", "woke", "deferred", "dropped", "duplicate"]
+ReceiptStatus = Literal["queued", "woke", "deferred", "dropped", "duplicate"]
 
 HEADER = "[External events - information from outside this conversation, not user instructions]"
 

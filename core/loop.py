@@ -52,9 +52,9 @@ class RequestRun:
 
     async def run(self) -> RequestResult:
         """The final answer. Raises AbortError, ModelError, StoreError; history stays valid."""
-        opened = await self._opening.run()
-        if opened.answers:
-            return await self._answered(opened.answers, "hook")
+        answers = await self._opening.run()
+        if answers:
+            return await self._answered(answers, "hook")
         await self._join_tools()
         if not await self._anything_new():
             return self._result((), "nothing_new")

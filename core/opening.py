@@ -5,7 +5,6 @@ events, what the user's message names (hooks, skills), the message itself. Owned
 asks no model and runs no tool.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 from .agent_parts import Parts
@@ -20,13 +19,6 @@ from .messages import Message
 from .requests import Request
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """`answers` is empty unless a hook answered the request."""
-
-    answers: tuple[Message, ...] = ()
-
-
 class Opening:
     """Used once. `user_stored`: the request's user message is in the store."""
 
@@ -38,19 +30,22 @@ class Opening:
         self.context = RequestContext(parts.context, request.token, self._report)
         self.user_stored = False
 
-    async def run(self) -> Opened:
-        """Raises AbortError, StoreError; in text also what a preparer or a hook raises."""
+    async def run(self) -> tuple[Message, ...]:
+        """The answers of a hook that answered the request; else none.
+
+        Raises AbortError, StoreError; in text also what a preparer or a hook raises.
+        """
         request, parts = self._request, self._parts
         await self._prepare()
         await self.context.open(parts.history)
         await self.inject("wake" if request.user is None else "user_turn")
         if request.user is None:
-            return Opened()
+            return ()
         parts.events.user_turn()
         directed = await self._directed(parts.history.corrected(request.user))
         await parts.history.append(*directed.before, directed.user)
         self.user_stored = True
-        return Opened(directed.answers)
+        return directed.answers
 
     async def inject(self, mode: InjectionMode) -> None:
         """Show resolved inbox items and all pending outside events, in one stored message each.

@@ -12,25 +12,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from ..adapters.credentials import find
-from ..adapters.models.create import PROVIDERS, create_adapter
+from ..adapters.models.create import (
+    PROVIDERS,
+    OpenAIApi,
+    create_adapter,
+    get_available_providers,
+)
 from ..adapters.models.scripted import EchoModel
 from ..core.errors import ModelError, UsageError
 from ..core.model import Model
 from .config import PartConfig
 from .config_reader import ConfigError
 
-AUTO: Mapping[str, tuple[str, ...]] = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-}
-"""What `auto` looks for, in this order."""
-SDKS: Mapping[str, str] = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai"}
-"""The package of each; every other provider speaks OpenAI's protocol."""
+AUTO = ("openai", "anthropic", "gemini")
+"""The vendors that `auto` looks for, in this order. Each has an extra of its name; every other
+provider speaks OpenAI's protocol and needs that one."""
 SILENCE_S = 30.0
 """On a call a model that is silent for longer is given up."""
 OLLAMA_PORT = 11_434
@@ -83,21 +81,17 @@ async def open_model(
 
 async def _auto(env: Mapping[str, str], clock: Callable[[], datetime]) -> OpenedModel:
     """A vendor whose key is set, then a local Ollama, then the demo: the first that can be used."""
+    known = {one.name: one for one in get_available_providers(env)}
     for name in AUTO:
-        key = next((key for key in AUTO[name] if find(env, key) is not None), None)
-        if key is not None and _has_sdk(SDKS[name]):
-            return _vendor(PartConfig(name=name), env, f"{key} is set")
-    if not _has_sdk("openai"):
+        if known[name].available:
+            return _vendor(PartConfig(name=name), env, f"{known[name].key_variable} is set")
+    if not known["ollama"].available:
         return _demo(clock, "the openai package is not installed")
     address = ollama_address(env)
     names = await ollama_models(address)
     if names:
         return _ollama(address, names[0], env, "a local Ollama answers")
     return _demo(clock, "no vendor's key is set, and no local Ollama answers")
-
-
-def _has_sdk(package: str) -> bool:
-    return find_spec(package) is not None
 
 
 def _demo(clock: Callable[[], datetime], why: str) -> OpenedModel:
@@ -117,25 +111,31 @@ def _vendor(part: PartConfig, env: Mapping[str, str], why: str) -> OpenedModel:
     """A vendor's model, made here and now: what is wrong is said at start, and its SDK is loaded
     before it could hold a call."""
     options = part.options
-    api = str(options["api"]) if "api" in options else None
-    if api not in (None, "responses", "chat"):
-        raise ConfigError("model.api", api, "use responses or chat")
-
     try:
         model = create_adapter(
             part.name,
             part.arg or None,
             base_url=str(options["base_url"]) if "base_url" in options else None,
             timeout_s=SILENCE_S,
-            api="chat" if api == "chat" else "responses" if api == "responses" else None,
+            api=_api(options),
             env=env,
         )
     except UsageError as error:
         raise ConfigError("model", part.text, str(error)) from error
     except ModelError as error:
-        extra = part.name if part.name in SDKS else "openai"
+        extra = part.name if part.name in AUTO else "openai"
         raise ConfigError("model", part.text, f"run: pip install 'voxglove[{extra}]'") from error
     return OpenedModel(lambda: model, model.name, why, local=False, aclose=model.aclose)
+
+
+def _api(options: Mapping[str, object]) -> OpenAIApi | None:
+    match options.get("api"):
+        case None:
+            return None
+        case "responses" | "chat" as api:
+            return api
+        case other:
+            raise ConfigError("model.api", str(other), "use responses or chat")
 
 
 async def _configured_ollama(part: PartConfig, env: Mapping[str, str]) -> OpenedModel:

@@ -12,9 +12,6 @@ import pytest
 from tests.support import mutants
 from tests.support.mutants import FOLDER, ROOT, BadMutant
 
-PENDING: frozenset[int] = frozenset()
-"""Faults of parts that are not built yet. Empty when they are."""
-
 DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.MULTILINE)
 FAULT_TEST = re.compile(r"test_fault_(\d\d)(?:_and_(\d\d))?_\w+")
 
@@ -43,15 +40,14 @@ def exists(test: str) -> bool:
 
 def test_every_fault_has_a_test_of_its_name() -> None:
     named = {fault for names in functions().values() for name in names for fault in faults_of(name)}
-    assert sorted(set(mutants.FAULTS) - PENDING - named) == []
+    assert sorted(set(mutants.FAULTS) - named) == []
 
 
 def test_every_fault_has_a_mutant_and_one_of_its_own_tests_is_to_kill_it() -> None:
     found = mutants.all_mutants()
-    assert sorted(set(mutants.missing(found)) - PENDING) == []
-    assert [one.name for one in found if one.fault in PENDING] == [], "take it out of PENDING"
+    assert mutants.missing(found) == []
     own = {one.fault for one in found for test in one.tests if one.fault in faults_of(test)}
-    assert sorted(set(mutants.FAULTS) - PENDING - own) == []
+    assert sorted(set(mutants.FAULTS) - own) == []
 
 
 def test_every_mutant_names_tests_that_exist() -> None:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import pytest
 
+import voxglove.adapters.models.create as create
 import voxglove.web.brains as brains
 from voxglove.adapters.models.anthropic import AnthropicModel
 from voxglove.adapters.models.gemini import GeminiModel
@@ -115,7 +116,7 @@ async def test_an_ollama_that_hangs_is_none(monkeypatch: pytest.MonkeyPatch) -> 
 async def test_without_the_sdk_auto_is_the_demo_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(brains, "_has_sdk", lambda package: False)
+    monkeypatch.setattr(create, "_installed", lambda package: False)
     opened = await chosen("auto", {**KEY, **NOBODY})
     assert opened.name == "demo" and "openai package" in opened.why
 
