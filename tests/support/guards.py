@@ -47,6 +47,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
         "adapters/models/remote.py",
         "adapters/stores/remote.py",
     ),
+    "websockets": ("adapters/socket.py",),
     "aiortc": ("adapters/transports/webrtc*.py",),
     "aioice": ("adapters/transports/webrtc_seams.py",),
     "av": ("adapters/transports/webrtc*.py",),
