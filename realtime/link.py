@@ -1,0 +1,389 @@
+"""Keeps a session connected: carries out what the connection table decides (`lifecycle`).
+
+Owned by one session, whose TaskGroup it is given: the dial, the clock, the pacer and connections
+that are being retired are tasks of that group, and all of them end with `close` or with the closed
+state. It holds the caller's last seconds of sound and the newest resumption handle. It never reads
+what the events mean for the conversation, and never writes history.
+
+What holds (rows 78-80, DESIGN 5.8): one connection at a time carries the session, its events alone
+reach `on_event`, and after a change the caller's sound goes on from the last settled sample, every
+sample once and in order. While nothing is open no command is kept: the conversation is in the
+store, and `setup` is asked for it when a connection is sought.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import assert_never
+
+from ..adapters.errors import AdapterError, ConnectionFailed, CredentialsRejected
+from . import lifecycle_vocabulary as voc
+from .commands import ProviderCommand, SendAudio
+from .events import Closed, GoAway, RealtimeEvent, Resumable, Used
+from .lifecycle import backoff, wakes_at
+from .lifecycle_vocabulary import Phase
+from .linking import LinkConfig, LinkState, MakeSetup, Reconnected, Refresh, SetupRequest
+from .port import RealtimeAdapter
+from .ring import Ring
+from .stepping import Table
+from .uplink import Uplink
+from .wire import Wire
+
+PACE_S = 0.02
+SETUP_FAILED = "ERR_REALTIME_SETUP"
+"""Something of ours failed while a connection was prepared."""
+
+
+class _Handle:
+    """The last handle that was good, with the session's mark of that moment."""
+
+    def __init__(self) -> None:
+        self.value: str | None = None
+        self.mark: object = None
+
+    def keep(self, value: str | None, mark: object) -> None:
+        self.value, self.mark = value, mark
+
+
+class Link:
+    """See the module. All methods belong to the loop's thread; callbacks are plain calls and may
+    call back.
+
+    setup     asked for each connection; its `resume_handle` is set here
+    on_event  every event of the connection that carries the session, Opened and Closed included.
+              Used.seconds counts all connections of the session
+    on_state  states and Reconnected, in order; before the events of a new connection
+    at_gap    whether a move would interrupt nobody now
+    mark      the session's mark of what the provider knows, taken when a handle comes
+    refresh   an adapter with new credentials, after they were rejected
+    """
+
+    def __init__(
+        self,
+        adapter: RealtimeAdapter,
+        *,
+        group: asyncio.TaskGroup,
+        setup: MakeSetup,
+        on_event: Callable[[RealtimeEvent], None],
+        on_state: Callable[[LinkState | Reconnected], None],
+        at_gap: Callable[[], bool],
+        mark: Callable[[], object] = lambda: None,
+        refresh: Refresh | None = None,
+        config: LinkConfig | None = None,
+        jitter: Callable[[], float] | None = None,
+    ) -> None:
+        self._adapter = adapter
+        self._group = group
+        self._setup = setup
+        self._on_event = on_event
+        self._on_state = on_state
+        self._at_gap = at_gap
+        self._mark = mark
+        self._refresh = refresh
+        self._config = config or LinkConfig()
+        self._jitter = jitter or (lambda: random.uniform(-1, 1))
+        able = adapter.capabilities
+        self._rules = voc.Rules(
+            resume=able.resume,
+            closes_first=able.closes_first,
+            max_session_s=able.max_session_s,
+            refreshable=refresh is not None,
+            attempts=self._config.attempts,
+        )
+        self._rate = able.input_format.rate
+        self._ring = Ring(max(1, round(self._rate * self._config.ring_s)))
+        self._table = Table(self._perform, self._rules)
+        self._handle = _Handle()
+        self._turned = asyncio.Event()  # open for the first time, or closed
+        self._stopping = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._wire: Wire | None = None
+        self._next: Wire | None = None
+        self._dialling: asyncio.Task[None] | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._announced = LinkState("connecting")
+        self._error: Exception | None = None
+        self._outage_at: float | None = None
+        self._settled = 0
+        self._spent_s = 0.0
+
+    @property
+    def state(self) -> LinkState:
+        """What `on_state` was told last; `connecting` before `open`."""
+        return self._announced
+
+    @property
+    def handle(self) -> str | None:
+        """The handle that a new connection would resume with."""
+        return self._handle.value
+
+    @property
+    def heard(self) -> int:
+        """The session position behind the newest sample of the caller."""
+        return self._ring.end
+
+    async def open(self, resume_handle: str | None = None) -> None:
+        """Connect, and return when the session is open; once. Raises AdapterError when that cannot
+        be, or what `setup` raised; the link is closed then. Cancelled: it is closed as well."""
+        self._handle.keep(resume_handle, None)
+        self._table.feed(voc.Start(resume_handle is not None))
+        self._spawn(self._watch())
+        try:
+            await self._turned.wait()
+        except asyncio.CancelledError:
+            self._table.feed(voc.Stop())
+            raise
+        if self._announced.phase == "closed":
+            raise self._error or ConnectionFailed("ERR_REALTIME_CLOSED", "stopped before it opened")
+
+    async def close(self) -> None:
+        """End it and wait for the provider's last word; its events still come, then the closed
+        state. Concurrent calls share one ending. Cancelled: it goes on by itself, bounded, and no
+        event of it comes any more."""
+        if self._stopping.is_set():
+            await self._ended.wait()
+            return
+        self._stopping.set()
+        self._table.feed(voc.Stop())
+        try:
+            await self._wind_up()
+        finally:
+            self._wire = None
+            if self._announced.phase != "closed":
+                self._announce(LinkState("closed"))
+            self._ended.set()
+
+    def send_audio(self, pcm: bytes) -> None:
+        """The caller's next samples, in the adapter's input format; until it is closed. Sent now,
+        or when something is open again. Raises MediaValueError for half a sample."""
+        if self._table.state.phase == "closed":
+            return
+        self._ring.push(pcm)
+        self._pump(self._wire)
+
+    def tell(self, command: ProviderCommand) -> bool:
+        """Hand `command` to the connection that is open. False: none is, and it is not kept, as
+        what a new one must know is asked of `setup`. During a move the old connection is told."""
+        if isinstance(command, SendAudio):
+            self.send_audio(command.pcm)
+            return self._table.state.phase != "closed"
+        if self._announced.phase != "open" or self._wire is None or self._wire.connection is None:
+            return False
+        self._wire.connection.tell(command)
+        return True
+
+    def settle(self, position: int) -> None:
+        """What the caller said before `position` is in the store: it is not replayed. While nobody
+        speaks, settle a little behind `heard`, or a new connection first hears old silence."""
+        self._settled = max(self._settled, min(position, self._ring.end))
+
+    def position_of(self, ms: float) -> int:
+        """The session position of `ms` of the sound that this connection was sent."""
+        uplink = self._wire.uplink if self._wire else None
+        return self._settled if uplink is None else uplink.position_of(ms)
+
+    def move(self, within_s: float | None = None) -> None:
+        """Change to a new connection at the next gap (0: now), at the latest after `within_s`."""
+        now = asyncio.get_running_loop().time()
+        self._table.feed(voc.MoveWanted(None if within_s is None else now + within_s))
+
+    def _perform(self, effect: voc.Effect) -> None:
+        match effect:
+            case voc.Dial():
+                self._dialling = self._spawn(self._dial(effect))
+            case voc.Abort():
+                if self._dialling is not None:
+                    self._dialling.cancel()
+            case voc.Adopt():
+                old, self._wire, self._next = self._wire, self._next, None
+                self._retire(old)
+            case voc.Resume():
+                self._resume(effect)
+            case voc.ForgetHandle():
+                self._handle.keep(None, None)
+            case voc.Announce(phase, code):
+                if phase != "closed" or not self._stopping.is_set():
+                    self._announce(LinkState(phase, code, self._reason(phase)))
+            case _:
+                assert_never(effect)
+
+    async def _dial(self, dial: voc.Dial) -> None:
+        """One attempt, up to its Connected or Failed. Task of the session's group."""
+        loop = asyncio.get_running_loop()
+        wire = Wire(self._hear)
+        try:
+            await asyncio.sleep(backoff(dial.failures, self._jitter()))
+            if dial.close_first:
+                await self._leave()
+            if dial.refresh and self._refresh is not None:
+                self._adapter = await self._refresh()
+            await self._connect(wire, dial)
+        except AdapterError as error:
+            self._error = error
+            rejected = isinstance(error, CredentialsRejected)
+            self._table.feed(voc.Failed(loop.time(), error.code, error.retryable, rejected))
+        except Exception as error:
+            self._error = error
+            later = self._announced.phase != "connecting"
+            self._table.feed(voc.Failed(loop.time(), SETUP_FAILED, later))
+        else:
+            self._next = wire
+            self._table.feed(voc.Connected(loop.time()))
+            if self._wire is not wire:  # nobody waits for it any more, or it is gone already
+                await wire.close(self._config.close_timeout_s)
+
+    async def _connect(self, wire: Wire, dial: voc.Dial) -> None:
+        handle = self._handle.value if dial.resume else None
+        mark = self._handle.mark if dial.resume else None
+        planned = self._table.state.planned
+        setup = await self._setup(SetupRequest(handle, mark, dial.attempt, planned))
+        setup = replace(setup, resume_handle=handle)
+        await wire.open(self._adapter, setup, self._group, self._config.connect_timeout_s)
+
+    async def _leave(self) -> None:
+        """Close the connection before another is opened; its last events still count."""
+        self._outage_at = asyncio.get_running_loop().time()
+        if self._wire is not None:
+            await self._wire.close(self._config.close_timeout_s)
+            self._wire = None
+
+    def _resume(self, resume: voc.Resume) -> None:
+        """The adopted connection: reported, its early events given, the ring sent, then live."""
+        wire, now = self._wire, asyncio.get_running_loop().time()
+        if wire is None or wire.connection is None:
+            return
+        kept = self._ring.since(self._settled)
+        self._settled = kept.start
+        pacing = self._config.pacing if self._adapter.capabilities.paced_input else None
+        send = _sender(wire)
+        wire.uplink = Uplink(self._ring, self._rate, send, start=kept.start, pacing=pacing, now=now)
+        if not resume.first:
+            self._report(resume, wire.resumed, kept.lost, kept.end - kept.start, now)
+        self._error = self._outage_at = None
+        wire.release()
+        self._pump(wire)
+        if pacing is not None:
+            self._spawn(self._pace(wire))
+
+    def _report(
+        self, resume: voc.Resume, restored: bool, lost: int, replayed: int, now: float
+    ) -> None:
+        outage_s = 0.0 if self._outage_at is None else now - self._outage_at
+        lost_ms, replayed_ms = (samples * 1000 // self._rate for samples in (lost, replayed))
+        self._on_state(
+            Reconnected(
+                state_restored=restored,
+                lost_ms=lost_ms,
+                replayed_ms=replayed_ms,
+                attempt=resume.attempt,
+                outage_ms=round(outage_s * 1000),
+                planned=resume.planned,
+            )
+        )
+
+    def _hear(self, wire: Wire, event: RealtimeEvent) -> None:
+        """An event of a released connection. Of one that was replaced only Used still counts."""
+        if isinstance(event, Used):
+            event = self._counted(wire, event)
+        elif wire is not self._wire:
+            return
+        now = asyncio.get_running_loop().time()
+        if isinstance(event, Resumable) and event.handle is not None:
+            self._handle.keep(event.handle, self._mark())
+            self._table.feed(voc.HandleKept())
+        self._on_event(event)
+        match event:
+            case GoAway(time_left_s):
+                self._table.feed(voc.GoingAway(now, time_left_s))
+            case Closed():
+                self._lost(wire, event, now)
+            case _:
+                pass
+
+    def _counted(self, wire: Wire, used: Used) -> Used:
+        """`used` with the seconds of all connections; final only at the session's own end."""
+        final = used.final and self._stopping.is_set() and wire is self._wire
+        if used.seconds is None:
+            return replace(used, final=final)
+        self._spent_s += used.seconds - wire.seconds
+        wire.seconds = used.seconds
+        return replace(used, seconds=self._spent_s, final=final)
+
+    def _lost(self, wire: Wire, closed: Closed, now: float) -> None:
+        if self._table.state.phase != "open":
+            return  # we are closing it ourselves
+        self._outage_at = now
+        self._error = ConnectionFailed(closed.code, closed.reason)
+        self._wire = None
+        self._retire(wire)
+        self._table.feed(voc.Dropped(now, closed.code, closed.fatal))
+
+    def _reason(self, phase: Phase) -> str:
+        return str(self._error or "") if phase in ("reconnecting", "closed") else ""
+
+    def _announce(self, state: LinkState) -> None:
+        self._announced = state
+        if state.phase in ("open", "closed"):
+            self._turned.set()
+        self._on_state(state)
+
+    def _pump(self, wire: Wire | None) -> None:
+        if wire is not None and wire is self._wire and wire.uplink is not None:
+            wire.uplink.pump(asyncio.get_running_loop().time())
+
+    async def _pace(self, wire: Wire) -> None:
+        """Time goes on for a paced provider. Task of the session's group, ends with the wire."""
+        while wire is self._wire:
+            self._pump(wire)
+            await asyncio.sleep(PACE_S)
+
+    async def _watch(self) -> None:
+        """Time goes on for the table. Task of the session's group, ends in the closed state."""
+        loop = asyncio.get_running_loop()
+        while self._table.state.phase != "closed":
+            self._table.changed.clear()
+            wake = wakes_at(self._table.state)
+            if self._table.waits_for_gap:
+                poll = loop.time() + self._config.gap_poll_s
+                wake = poll if wake is None else min(wake, poll)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(wake):
+                    await self._table.changed.wait()
+            if self._table.state.phase == "open":
+                self._table.feed(voc.Tick(loop.time(), self._at_gap()))
+
+    def _retire(self, wire: Wire | None) -> None:
+        """Close a connection that was replaced, beside everything else."""
+        task = self._spawn(wire.close(self._config.close_timeout_s)) if wire else None
+        if task is not None:
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+
+    async def _wind_up(self) -> None:
+        """Let go of the dial, and of every connection in order, all at once."""
+        self._retire(self._wire)
+        work = {*self._retiring} if self._dialling is None else {*self._retiring, self._dialling}
+        if work:
+            await asyncio.wait(work)
+        if self._wire is not None:  # closed already, unless the group ends before us
+            await self._wire.close(self._config.close_timeout_s)
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None] | None:
+        """A task of the session's group; None when that ends already, and we with it."""
+        try:
+            return self._group.create_task(work)
+        except RuntimeError:
+            work.close()
+            return None
+
+
+def _sender(wire: Wire) -> Callable[[bytes], None]:
+    def send(pcm: bytes) -> None:
+        if wire.connection is not None:
+            wire.connection.tell(SendAudio(pcm))
+
+    return send
