@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from functools import cache
 
 from websockets.asyncio.client import ClientConnection
@@ -116,7 +116,7 @@ class Socket:
         # One recipient: this is the library's way to send without waiting.
         broadcast((self._wire,), frame)
 
-    async def receive(self) -> AsyncIterator[str | bytes]:
+    async def receive(self) -> AsyncGenerator[str | bytes, None]:
         """The peer's messages until the connection is over; then `closed` is set. A cancelled wait
         loses none. After our own `abort` nothing more comes."""
         while True:

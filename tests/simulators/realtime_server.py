@@ -23,7 +23,6 @@ from websockets.http11 import Request, Response
 from tests.simulators.realtime_script import Fault, Point, Script
 
 Json = dict[str, object]
-FOR_EVER_S = 3_600.0
 
 
 class Gone(Exception):
@@ -75,8 +74,10 @@ class Wire:
             return
 
     async def close(self, code: int, reason: str = "") -> None:
-        """Close with a code. Raises Gone always."""
-        await self.socket.close(code, reason[:120])
+        """Close with a code, unless this side has fallen silent. Raises Gone always."""
+        if not self.silent.is_set():
+            await self.socket.close(code, reason.encode()[:120].decode(errors="ignore"))
+        await self.socket.wait_closed()
         raise Gone
 
     async def at(self, point: Point) -> None:
@@ -92,9 +93,7 @@ class Wire:
                 self.reset()
                 raise Gone
             case "half_open":
-                self.silent.set()
-                self.socket.transport.pause_reading()
-                await asyncio.sleep(FOR_EVER_S)
+                await self.half_open()
             case "stall":
                 self.silent.set()
             case "close":
@@ -104,12 +103,26 @@ class Wire:
             case _:
                 await self.own_fault(fault)
 
+    async def half_open(self) -> None:
+        """Read and write nothing any more while TCP stays open. Raises Gone when that ends."""
+        self.silent.set()
+        # The library reads on when its reader has caught up: not here.
+        self.socket.recv_messages.resume = lambda: None
+        self.socket.transport.pause_reading()
+        await self.socket.wait_closed()
+        raise Gone
+
     def reset(self) -> None:
         """The peer sees a reset, no close frame."""
-        raw = self.socket.transport.get_extra_info("socket")
-        if raw is not None:
-            raw.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
-        self.socket.transport.abort()
+        reset(self.socket)
+
+
+def reset(socket: ServerConnection) -> None:
+    """End a connection as a crash does: RST instead of FIN, no close frame."""
+    raw = socket.transport.get_extra_info("socket")
+    if raw is not None and raw.fileno() >= 0:  # -1: it is closed
+        raw.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+    socket.transport.abort()
 
 
 Serve = Callable[[Wire], Awaitable[None]]
@@ -126,6 +139,8 @@ class RunningServer:
     secure: bool = False
     wires: list[Wire] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
+    _sockets: set[ServerConnection] = field(default_factory=set)
+    _serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def origin(self) -> str:
@@ -136,6 +151,35 @@ class RunningServer:
     def http(self) -> str:
         """`http://127.0.0.1:PORT`."""
         return self.origin.replace("ws", "http", 1)
+
+    def note(self, socket: ServerConnection) -> None:
+        """A client came; its handshake is not answered yet."""
+        self._sockets.add(socket)
+
+    async def run_one(self, wire: Wire, serve_one: Serve) -> None:
+        """Let a provider's simulator serve a connection; what it raises is kept in `faults`."""
+        own = asyncio.current_task()
+        if own is not None:
+            self._serving.add(own)
+            own.add_done_callback(self._serving.discard)
+        try:
+            await serve_one(wire)
+        except Gone:
+            return
+        except Exception as error:
+            self.faults.append(error)
+            raise
+        finally:
+            if wire.silent.is_set():
+                # To return would be to close: a word.
+                await wire.socket.wait_closed()
+
+    def end(self) -> None:
+        """Reset every connection and cancel what serves them."""
+        for socket in self._sockets:
+            reset(socket)
+        for task in self._serving:
+            task.cancel()
 
 
 @asynccontextmanager
@@ -150,9 +194,12 @@ async def running(
     ssl: tls.SSLContext | None = None,
     port: int = 0,
 ) -> AsyncIterator[RunningServer]:
-    """Serve on loopback until the block ends; connections then are reset.
+    """Serve on loopback until the block ends; connections then are reset and what serves them is
+    cancelled.
 
-    `refuse` looks at a handshake and gives the HTTP status and body of a refusal.
+    `refuse` looks at a handshake and gives the HTTP status and body of a refusal. Of the faults at
+    `connect`, half_open and stall leave the handshake without an answer, delay answers late, and
+    what needs an open connection is a drop.
     """
     running_server = RunningServer(0, script, ssl is not None)
 
@@ -162,22 +209,14 @@ async def running(
 
         wire = Wire(socket, len(running_server.wires) + 1, script, strike, binary)
         running_server.wires.append(wire)
-        try:
-            await serve_one(wire)
-        except Gone:
-            return
-        except Exception as error:
-            running_server.faults.append(error)
-            raise
+        await running_server.run_one(wire, serve_one)
 
-    def check(socket: ServerConnection, request: Request) -> Response | None:
+    async def check(socket: ServerConnection, request: Request) -> Response | None:
+        running_server.note(socket)
         fault = script.hit("connect", len(running_server.wires) + 1)
         refused = refuse(request)
-        if fault is not None and fault.action == "refuse":
-            refused = (fault.code, fault.reason or fault.error_code)
-        elif fault is not None:
-            socket.transport.abort()
-            return None
+        if fault is not None:
+            refused = await _strike_handshake(socket, fault) or refused
         return None if refused is None else socket.respond(HTTPStatus(refused[0]), refused[1])
 
     async with serve(
@@ -187,6 +226,8 @@ async def running(
         process_request=check,
         subprotocols=list(subprotocols) or None,  # type: ignore[arg-type]
         max_size=None,
+        max_queue=None,  # a simulator that is silent for a while still answers pings
+        open_timeout=None,
         ping_interval=None,
         compression=None,
         ssl=ssl,
@@ -196,5 +237,20 @@ async def running(
         try:
             yield running_server
         finally:
-            for wire in running_server.wires:
-                wire.reset()
+            running_server.end()
+
+
+async def _strike_handshake(socket: ServerConnection, fault: Fault) -> tuple[int, str] | None:
+    """A fault before there is a connection: the refusal to answer with, if it is one."""
+    match fault.action:
+        case "refuse":
+            return fault.code, fault.reason or fault.error_code
+        case "delay":
+            await asyncio.sleep(fault.seconds)
+        case "half_open" | "stall":
+            socket.transport.pause_reading()
+            await socket.wait_closed()
+        case _:
+            reset(socket)
+            await socket.wait_closed()
+    return None
