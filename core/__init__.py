@@ -4,8 +4,16 @@ from .agent import Agent
 from .builder import Glove
 from .cancel import AbortScope, CancelToken
 from .commit import Committed
+from .compaction import Summarise
 from .config import AgentConfig, BuiltinTool, CompactionConfig
-from .context import ContextProvider, Delivery, PrepareReason, TurnPreparation, TurnPreparer
+from .context import (
+    ContextProvider,
+    ContextValue,
+    Delivery,
+    PrepareReason,
+    TurnPreparation,
+    TurnPreparer,
+)
 from .directives.hooks import Controls, Hook, HookContext, HookOutcome
 from .directives.skills import Skill, SkillContent, SkillContext, SkillFunction
 from .directives.sub_agents import RunnableAgent, SubAgent, SubAgentContext, SubAgentFactory
@@ -73,6 +81,14 @@ from .external import (
     WhenIdle,
 )
 from .factory import AgentFactory, CallInfo
+from .live import (
+    NO_TRANSCRIPT,
+    ContextMoment,
+    LiveContext,
+    LiveConversation,
+    LivePreparation,
+    UserAdded,
+)
 from .messages import (
     ContentPart,
     ContentSource,
@@ -145,7 +161,9 @@ __all__ = [
     "ConsumptionStore",
     "ContentPart",
     "ContentSource",
+    "ContextMoment",
     "ContextProvider",
+    "ContextValue",
     "Controls",
     "CoreError",
     "Delivery",
@@ -174,6 +192,9 @@ __all__ = [
     "InboxStore",
     "InvalidAnswer",
     "Listener",
+    "LiveContext",
+    "LiveConversation",
+    "LivePreparation",
     "MemoryEventQueue",
     "MemoryStore",
     "Message",
@@ -188,6 +209,7 @@ __all__ = [
     "ModelResponse",
     "ModelResponseComplete",
     "ModelResult",
+    "NO_TRANSCRIPT",
     "NotBuiltError",
     "Notify",
     "Permission",
@@ -228,6 +250,7 @@ __all__ = [
     "Subscriber",
     "SubscriberEvent",
     "SubscriberStatistics",
+    "Summarise",
     "Task",
     "TaskPatch",
     "TaskStore",
@@ -257,6 +280,7 @@ __all__ = [
     "UnknownRecordError",
     "Usage",
     "UsageError",
+    "UserAdded",
     "UserEntry",
     "UserInput",
     "Wake",

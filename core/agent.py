@@ -16,15 +16,18 @@ from .amend import Amendments
 from .cancel import CancelToken
 from .commit import Committed
 from .config import AgentConfig
-from .context import PrepareReason, RequestContext, TurnPreparation, reporting
+from .context import PrepareReason, RequestContext
 from .display import DisplayStack
-from .events import RuntimeContext, SubscriberEvent
+from .events import SubscriberEvent
 from .external import AgentEvent, EventReceipt, WhenIdle
+from .intake import prepare
 from .lifetime import Lifetime
+from .live import LiveConversation
 from .messages import Message
 from .mind import Mind
 from .model import Model, ModelLimits
 from .notify import Emitter, Listener, Notifier, Subscriber
+from .permissions import PermissionPolicy
 from .records import InboxItem, Task
 from .registration import Registration
 from .requests import RequestResult, UserInput, Wake
@@ -216,9 +219,8 @@ class Agent(Registration):
     async def prepare_turn(self, reason: PrepareReason, token: CancelToken | None = None) -> None:
         """Run the turn preparers, as a request would (row 71): when a session opens, when the user
         begins to speak. One that fails is reported and the others run. Raises AbortError."""
-        preparation = TurnPreparation(agent=self, token=token or CancelToken(), reason=reason)
-        report = reporting(self._emitter.emit)
-        await self._parts.preparers.run(preparation, report, on_call=True)
+        token = token or CancelToken()
+        await prepare(self._parts, reason, None, token, self._emitter.emit, on_call=True)
 
     async def get_runtime_context(self, token: CancelToken | None = None) -> list[Message]:
         """What providers with delivery `iteration` and `request` say now, as transient messages.
@@ -226,14 +228,31 @@ class Agent(Registration):
         Those with delivery `history` are asked too, and stored when their value changed. Emits
         runtime_context when any is registered. Raises AbortError.
         """
-        context = RequestContext(
-            self._parts.context, token or CancelToken(), reporting(self._emitter.emit)
+        token = token or CancelToken()
+        context = RequestContext(self._parts.context, self._emitter.emit)
+        await context.open(self._parts.history, token)
+        return [value.message for value in await context.values(token)]
+
+    def live(
+        self, *, permissions: PermissionPolicy | None = None, tool_retries: int | None = 0
+    ) -> LiveConversation:
+        """The seam for a model that answers by itself over a socket; see live.LiveConversation.
+
+        permissions   stands in for AgentConfig.permissions for the calls of this conversation
+        tool_retries  bounds each tool's own retries, which a caller hears as silence
+
+        Used inside running(), while somebody holds the turn queue; until that hold is released,
+        background compaction is the holder's business. Raises UsageError without a hold.
+        """
+        return LiveConversation(
+            self._parts,
+            self._mind,
+            self._notifier,
+            self._amendments,
+            self.turn_queue,
+            permissions=permissions,
+            tool_retries=tool_retries,
         )
-        await context.open(self._parts.history)
-        messages = await context.messages()
-        if messages is not None:
-            self._emitter.emit(RuntimeContext(messages=tuple(messages)))
-        return messages or []
 
     # -- corrections: the one writer of stored messages
 

@@ -34,19 +34,19 @@ class Amendments:
         """Remember how far playback got; playback stays pending."""
         await self._history.amend(message_id, {"heard": heard, "estimated": True})
 
-    async def user(self, message_id: str, text: str) -> None:
+    async def user(self, message_id: str, text: str, *, stand_in: str | None = None) -> None:
         """Correct a user message, also while its request still waits; media parts are kept.
 
-        Raises UsageError for any other kind of message.
+        The first wording is kept unless it is `stand_in`: that was nobody's. Raises UsageError for
+        any other kind of message.
         """
         message = await self._history.find(message_id)
         if not message.is_user_turn:
             raise UsageError(f"message_id: {message_id!r} is not a user turn")
         amended = with_text(message, text)
-        patch: MessagePatch = {
-            "text": text,
-            "pre_modified_text": amended.pre_modified_text or message.text,
-        }
+        patch: MessagePatch = {"text": text}
+        if stand_in is None or message.text != stand_in:
+            patch["pre_modified_text"] = amended.pre_modified_text or message.text
         if message.content:
             patch["content"] = amended.content
         await self._history.amend(message_id, patch)

@@ -22,6 +22,9 @@ from .usage import Usage
 
 logger = logging.getLogger(__name__)
 
+Summarise = Callable[[list[Message], str, CancelToken], Awaitable[tuple[str, Usage]]]
+"""Makes a summary of a model's view: (messages, instructions, token) -> (text, what it used)."""
+
 HEADER = "[Conversation summary from compaction]"
 FOOTER = "[End of summary. The conversation continues below.]"
 
@@ -41,6 +44,15 @@ class Compactor:
         self._pending = pending
         self._size = 0
 
+    @property
+    def size(self) -> int:
+        """Tokens of the context, as the last model call or the provider of a session told."""
+        return self._size
+
+    def note(self, tokens: int) -> None:
+        """The context has this many tokens now, as somebody else counted."""
+        self._size = tokens
+
     def measure(self, usage: Usage, messages: list[Message], answer: Message) -> None:
         """Note the context's size after a model call; characters / 4 where a model counts none."""
         if usage.total:
@@ -59,8 +71,9 @@ class Compactor:
         config = self._config
         return config is not None and self._size >= config.context_limit * config.soft_share
 
-    async def run(self, model: Model, prompt: str, emitter: Emitter, token: CancelToken) -> bool:
-        """Summarise now. False if it failed or was aborted: then history is unchanged."""
+    async def run(self, summarise: Summarise, emitter: Emitter, token: CancelToken) -> bool:
+        """Summarise now. False if it failed, was aborted, or history grew meanwhile (what came
+        would be hidden behind the summary without being in it): then history is unchanged."""
         config = self._config or CompactionConfig()
         emitter.emit(CompactionStart(current_token_consumption=self._size))
         status: RequestStatus = "failed"
@@ -68,7 +81,10 @@ class Compactor:
         usage = Usage()
         try:
             async with asyncio.timeout(config.timeout_s), AbortScope(token):
-                summary, usage = await self._summarise(config, model, prompt, emitter, token)
+                begun = self._history.begun
+                summary, usage = await self._summary(config, summarise, token)
+            if self._history.begun != begun:
+                raise AbortError("the conversation went on")
             await self._store(summary, usage)
             emitter.emit(TokenConsumption(consumption=usage))
             status = "ok"
@@ -89,23 +105,29 @@ class Compactor:
             self._size = usage.tokens_out
         return status == "ok"
 
-    async def _summarise(
-        self,
-        config: CompactionConfig,
-        model: Model,
-        prompt: str,
-        emitter: Emitter,
-        token: CancelToken,
-    ) -> tuple[Message, Usage]:
+    def by_model(self, model: Model, prompt: str, emitter: Emitter) -> Summarise:
+        """A text model as summariser; its deltas are reported with phase `compaction`."""
+
         def notify(event: ModelEvent) -> None:
             if isinstance(event, TextDelta):
                 emitter.emit(replace(event, phase="compaction"))
 
-        asked = Message(sender="user", text=config.instructions, is_compaction_request=True)
-        messages = (*await self._history.view(()), asked)
-        request = ModelRequest(messages=messages, system_prompt=prompt)
-        result = await contained(model.prompt(request, notify, token))
-        text = "\n".join(message.text for message in result.messages if message.text)
+        async def summarise(
+            view: list[Message], instructions: str, token: CancelToken
+        ) -> tuple[str, Usage]:
+            asked = Message(sender="user", text=instructions, is_compaction_request=True)
+            request = ModelRequest(messages=(*view, asked), system_prompt=prompt)
+            result = await model.prompt(request, notify, token)
+            text = "\n".join(message.text for message in result.messages if message.text)
+            return text, result.usage
+
+        return summarise
+
+    async def _summary(
+        self, config: CompactionConfig, summarise: Summarise, token: CancelToken
+    ) -> tuple[Message, Usage]:
+        view = await self._history.view(())
+        text, usage = await contained(summarise(view, config.instructions, token))
         if not text.strip():
             raise ModelError("the model returned an empty summary", code="ERR_COMPACTION")
         blocks = [HEADER, text, await self._pending(), FOOTER]
@@ -115,7 +137,7 @@ class Compactor:
             text="\n".join(block for block in blocks if block),
             is_compaction=True,
         )
-        return summary, result.usage
+        return summary, usage
 
     async def _store(self, summary: Message, usage: Usage) -> None:
         store = self._history.store

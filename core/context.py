@@ -15,7 +15,7 @@ from typing import Literal
 
 from .cancel import AbortScope, CancelToken, Unsubscribe, contained
 from .errors import UsageError
-from .events import AgentProblem, ProblemStage, SubscriberEvent
+from .events import AgentProblem, ProblemStage, RuntimeContext, SubscriberEvent
 from .history import History
 from .messages import Message
 from .tool import ToolHost
@@ -152,13 +152,14 @@ class ContextProviders:
         by_id = {value.id: value for group in groups for value in group}
         return [by_id[one] for one in self._providers if one in by_id]
 
-    async def tell(self, values: Sequence[ContextValue], history: History) -> None:
-        """Store what the model's view does not hold yet. One at a time: a session asks beside the
-        requests."""
+    async def tell(self, values: Sequence[ContextValue], history: History) -> tuple[Message, ...]:
+        """Store what the model's view does not hold yet, and return it. One at a time: a session
+        asks beside the requests."""
         async with self._telling:
             known = self.in_order(values)
-            if known:
-                await history.append(*_news(known, await history.store.get_messages()))
+            if not known:
+                return ()
+            return await history.append(*_news(known, await history.store.get_messages()))
 
     def _free_id(self) -> str:
         self._made += 1
@@ -172,39 +173,46 @@ class ContextProviders:
 
 
 class RequestContext:
-    """The runtime context of one request; `request` values are frozen at its beginning."""
+    """The runtime context of one request, or one turn of a session; `request` values are frozen at
+    its beginning. All that asks providers raises AbortError."""
 
-    def __init__(self, providers: ContextProviders, token: CancelToken, report: Report) -> None:
+    def __init__(
+        self, providers: ContextProviders, emit: Callable[[SubscriberEvent], None]
+    ) -> None:
         self._providers = providers
-        self._token = token
-        self._report = report
+        self._emit = emit
+        self._report = reporting(emit)
         self._frozen: list[ContextValue] = []
         self._told: list[ContextValue] = []
 
-    async def open(self, history: History) -> None:
+    async def open(self, history: History, token: CancelToken) -> tuple[Message, ...]:
         """Freeze `request` values; store `history` values that changed since they were last told.
 
-        What was told is read from history itself, so it holds across restarts, and a compaction
-        that removed a value makes it told again.
+        Returns what was stored now. What was told is read from history itself, so it holds across
+        restarts, and a compaction that removed a value makes it told again.
         """
         ask = self._providers.ask
         if self._providers.delivers("request"):
-            self._frozen = await ask(("request",), self._token, self._report)
-        if self._providers.delivers("history"):
-            self._told = await ask(("history",), self._token, self._report)
-            await self._providers.tell(self._told, history)
+            self._frozen = await ask(("request",), token, self._report)
+        if not self._providers.delivers("history"):
+            return ()
+        self._told = await ask(("history",), token, self._report)
+        return await self._providers.tell(self._told, history)
 
     async def tell_again(self, history: History) -> None:
         """After a compaction in the middle of the request: `history` values it took away."""
         if self._told:
             await self._providers.tell(self._told, history)
 
-    async def messages(self) -> list[Message] | None:
-        """For the tail of the next model call; None when no provider is registered for it."""
+    async def values(self, token: CancelToken) -> tuple[ContextValue, ...]:
+        """What the model is told now and is stored nowhere, in the order of the providers. Emits
+        runtime_context when any is registered for it."""
         if not self._providers.delivers("iteration", "request"):
-            return None
-        fresh = await self._providers.ask(("iteration",), self._token, self._report)
-        return [value.message for value in self._providers.in_order(self._frozen, fresh)]
+            return ()
+        fresh = await self._providers.ask(("iteration",), token, self._report)
+        values = tuple(self._providers.in_order(self._frozen, fresh))
+        self._emit(RuntimeContext(messages=tuple(value.message for value in values)))
+        return values
 
 
 def _news(now: Sequence[ContextValue], stored: Sequence[Message]) -> list[Message]:

@@ -18,7 +18,7 @@ from .commit import CommitGate
 from .display import DisplayStack, ToolDisplay
 from .errors import AbortError
 from .messages import ToolCall, ToolResult, ToolResultData, aborted_result
-from .permissions import Permissions
+from .permissions import PermissionPolicy, Permissions
 from .schema import InvalidInput, validate_input
 from .tool import Tool, ToolContext, ToolHost, wrap_result
 from .toolset import find_tool, unknown_tool_text
@@ -32,9 +32,11 @@ TOOL_INPUT_INVALID = "TOOL_INPUT_INVALID"
 class CallScope:
     """What one batch of calls runs with.
 
-    token  the one tools watch: fires when abortable tools must end
-    stop   fires for a stop word, a hang-up, interrupt(): nothing that is queued starts any more,
-           un_abortable or not. Fires never without `token`
+    token    the one tools watch: fires when abortable tools must end
+    stop     fires for a stop word, a hang-up, interrupt(): nothing that is queued starts any more,
+             un_abortable or not. Fires never without `token`
+    retries  bounds each tool's own; None leaves them
+    policy   stands in for the agent's permission policy
     """
 
     host: ToolHost
@@ -42,6 +44,16 @@ class CallScope:
     token: CancelToken
     stop: CancelToken
     gate: CommitGate
+    retries: int | None = None
+    policy: PermissionPolicy | None = None
+
+    def refuses(self, tool: Tool) -> CancelToken:
+        """What keeps a call of this tool from starting, once fired."""
+        return self.stop if tool.un_abortable else self.token
+
+    def attempts(self, tool: Tool) -> int:
+        """How often a call of this tool may be tried."""
+        return 1 + (tool.retries if self.retries is None else min(self.retries, tool.retries))
 
 
 class Executor:
@@ -70,7 +82,7 @@ class Executor:
 
     async def _outcome(self, call: ToolCall, scope: CallScope) -> ToolResultData:
         tool = find_tool(scope.tools, call.tool_name)
-        refused = scope.stop if tool is not None and tool.un_abortable else scope.token
+        refused = scope.token if tool is None else scope.refuses(tool)
         if refused.aborted:
             return aborted_result(refused.reason)
         if tool is None:
@@ -96,7 +108,9 @@ class Executor:
             value = validate_input(tool.input_model, value)
         if not tool.read_only:
             await scope.gate.passed()
-        decision = await self._permissions.check(tool, value, call.id, scope.token)
+        decision = await self._permissions.check(
+            tool, value, call.id, scope.refuses(tool), scope.policy
+        )
         if not decision.allowed:
             return _error(f"Permission denied for tool {tool.name}: {decision.reason}.")
         # The stop may have come while gate and permission were asked; from here on it is running.
@@ -106,14 +120,15 @@ class Executor:
     async def _attempts(
         self, tool: Tool, value: object, call: ToolCall, scope: CallScope
     ) -> ToolResultData:
-        for attempt in range(tool.retries + 1):
+        attempts = scope.attempts(tool)
+        for attempt in range(attempts):
             try:
                 return await self._with_summary(tool, await self._attempt(tool, value, call, scope))
             except AbortError:
                 raise
             except Exception as error:
                 stopped = scope.token.aborted and not tool.un_abortable
-                if attempt == tool.retries or stopped:
+                if attempt + 1 == attempts or stopped:
                     tries = f" (after {attempt + 1} attempts)" if attempt else ""
                     logger.warning("tool failed", exc_info=error, extra={"tool": tool.name})
                     return _error(f"{type(error).__name__}: {error}{tries}")

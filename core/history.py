@@ -50,6 +50,12 @@ class History:
         self._drafts: dict[str, MessagePatch] = {}
         self._announced: dict[str, Message] = {}
         self._write = asyncio.Lock()
+        self._begun = 0
+
+    @property
+    def begun(self) -> int:
+        """How many appends were begun: whether history grows while somebody summarises it."""
+        return self._begun
 
     async def view(self, running: Collection[str]) -> list[Message]:
         """What the next model request shows (view.model_view)."""
@@ -91,24 +97,28 @@ class History:
         self._drafts.pop(message_id, None)
         self._announced.pop(message_id, None)
 
-    async def append(self, *messages: Message) -> None:
+    async def append(self, *messages: Message) -> tuple[Message, ...]:
         """Append all or nothing, giving ids where they are missing and applying held patches.
 
-        What the store has written is reported, also if the caller is cancelled meanwhile.
+        Returns the messages as they are stored. What the store has written is reported, also if
+        the caller is cancelled meanwhile.
         """
         untold = [self._prepare(message) for message in messages]
+        told = []
         if not untold:
-            return
+            return ()
+        self._begun += 1
         try:
             await self.store.append_messages(untold)
             while untold:
-                await self._tell(untold[0])
+                told.append(await self._tell(untold[0]))
                 del untold[0]
         except UsageError:
             raise
         except BaseException:
             await self._after_broken_write(untold)
             raise
+        return tuple(told)
 
     async def _after_broken_write(self, messages: Collection[Message]) -> None:
         """The store may have written before the write broke off: then these are reported, and
@@ -129,7 +139,7 @@ class History:
             for message in messages:
                 self.drop_draft(message.id)
 
-    async def _tell(self, message: Message) -> None:
+    async def _tell(self, message: Message) -> Message:
         """Report a message the store has; what was amended while it wrote is amended once more."""
         applied: MessagePatch = {}
         while (late := self._drafts.get(message.id)) and late != applied:
@@ -137,8 +147,11 @@ class History:
             message = await self._amend_stored(message, applied)
         self.drop_draft(message.id)
         self._emit(MessageStored(message=message))
+        return message
 
-    async def append_marking(self, message: Message, mark: Callable[[], Awaitable[None]]) -> None:
+    async def append_marking(
+        self, message: Message, mark: Callable[[], Awaitable[None]]
+    ) -> tuple[Message, ...]:
         """Append a message and then mark what it shows as shown, also if the caller is cancelled
         while the store writes: what is in history is not told twice."""
 
@@ -147,24 +160,27 @@ class History:
                 await mark()
 
         try:
-            await self.append(message)
+            stored = await self.append(message)
         except BaseException:
             await to_the_end(mark_if_stored, CLEAN_UP_S)
             raise
         await mark()
+        return stored
 
-    async def append_consuming(self, message: Message, item_ids: Sequence[str]) -> None:
+    async def append_consuming(self, message: Message, item_ids: Sequence[str]) -> Message:
         """Append a message that shows inbox items and consume them with it: both or neither."""
         store = self.store
         if not isinstance(store, InboxStore):
             raise UsageError("append_consuming: this store has no inbox")
         ready = self._prepare(message)
+        self._begun += 1
         try:
             await store.consume_inbox_items(item_ids, ready)
         except BaseException:
             await self._after_broken_write([ready])
             raise
         self._emit(MessageStored(message=ready))
+        return ready
 
     async def append_calls(self, asked: Message, results: Message) -> None:
         """Store a call message together with the reserved message of its results.

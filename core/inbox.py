@@ -82,20 +82,24 @@ class Inbox:
         await self._tell(store)
         return True
 
-    async def join(self) -> list[InboxItem]:
-        """Show every resolved item in one stored message, and consume them with it."""
+    async def join(self) -> tuple[Message, tuple[str, ...]] | None:
+        """Show every resolved item in one stored message, and consume them with it.
+
+        Returns the message and the items' ids; None when nothing is resolved.
+        """
         store = self.store
         items = [] if store is None else await store.get_resolved_inbox_items()
         if store is None or not items:
-            return []
+            return None
         shown = Message(
             sender="user",
             text="\n".join([RESOLVED.format(count=len(items)), *map(_resolved_line, items)]),
             framework_context="inbox",
         )
-        await self._history.append_consuming(shown, [item.id for item in items])
+        ids = tuple(item.id for item in items)
+        stored = await self._history.append_consuming(shown, ids)
         await self._tell(store)
-        return items
+        return stored, ids
 
     async def reminder(self) -> Message | None:
         """What the next model call is reminded of: blocking items nobody answered. Not stored."""

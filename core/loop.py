@@ -8,23 +8,22 @@ it. Owned by the agent, which serialises requests; nothing here starts a task.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from .agent_parts import Parts
 from .cancel import AbortScope, contained, to_the_end
 from .directives.sub_agents import INVOKE_SUB_AGENT
 from .draft import Draft
 from .errors import CancelledElsewhere, ModelError
-from .events import ModelResponse, RuntimeContext, TokenConsumption, ToolUseResult
+from .events import TokenConsumption
 from .executor import CallScope
-from .messages import Message, aborted_result
+from .intake import store_answers
+from .messages import Message
 from .model import Model, ModelRequest, ModelResult
 from .opening import Opening
 from .requests import Request, RequestResult, StopKind
-from .runs import Batch
+from .runs import Batch, results_id
 from .tool import Tool
 from .usage import Usage
-from .view import RESULTS_TEXT
 
 MAX_TURNS_TEXT = "I had to stop here: this request reached its limit of {limit} model calls."
 NOTHING_NEW = "[The user said nothing new. Continue only if something is left to say.]"
@@ -140,10 +139,9 @@ class RequestRun:
     async def _tail(self) -> list[Message]:
         """The blocking-inbox reminder, then the runtime context: shown in this call only."""
         reminder = await self._parts.inbox.reminder()
-        context = await self._opening.context.messages()
-        if context is not None:
-            self._request.emitter.emit(RuntimeContext(messages=tuple(context)))
-        return [*([] if reminder is None else [reminder]), *(context or [])]
+        context = await self._opening.context.values(self._request.token)
+        tail = [] if reminder is None else [reminder]
+        return [*tail, *(value.message for value in context)]
 
     def _draft(self, messages: list[Message]) -> Draft:
         history = self._parts.history
@@ -186,22 +184,7 @@ class RequestRun:
             await parts.history.append(answer)
         else:
             await self._compact_before_calls()
-            await self._store_calls(answer)
-
-    async def _store_calls(self, answer: Message) -> None:
-        """Nothing may be awaited between this and the start of the batch: a call that is stored
-        must always have somebody who owes its result."""
-        try:
-            await self._parts.history.append_calls(answer, _reserved(answer))
-        except BaseException:
-            for call in answer.tool_calls:
-                data = aborted_result("not started")
-                self._request.emitter.emit(
-                    ToolUseResult(
-                        call_id=call.id, tool_name=call.tool_name, result=data, duration_ms=0.0
-                    )
-                )
-            raise
+            await parts.runs.reserve(answer, emitter.emit)
 
     async def _compact_before_calls(self) -> None:
         """So that a call and its result stay on one side of the boundary (row 48)."""
@@ -215,21 +198,19 @@ class RequestRun:
         if parts.runs.running:
             return False
         model, prompt = self._brain()
-        done = await parts.compactor.run(model, prompt, request.emitter, request.token)
+        summarise = parts.compactor.by_model(model, prompt, request.emitter)
+        done = await parts.compactor.run(summarise, request.emitter, request.token)
         if done:
             await self._opening.context.tell_again(parts.history)
         return done
 
     async def _run_tools(self, answer: Message) -> None:
         parts, request = self._parts, self._request
-        # With an owner only the wider scope reaches tools; without one nobody could wait for them.
-        owned = parts.runs.group is not None
-        token = request.token.tools.child() if owned else request.token.child()
-        stop = token if owned else token.tools
+        token, stop = parts.runs.tokens(request.token)
         # The tools the model was shown, even if they were replaced meanwhile (row 12).
         scope = CallScope(parts.host, self._tools, token, stop, request.gate)
         batch = Batch(
-            _reserved(answer).id, answer.tool_calls, scope, request.emitter.emit, asyncio.Event()
+            results_id(answer), answer.tool_calls, scope, request.emitter.emit, asyncio.Event()
         )
         await parts.runs.run(batch, request.token)
 
@@ -250,22 +231,12 @@ class RequestRun:
         return result
 
     async def _answered(self, answers: Sequence[Message], stop: StopKind) -> RequestResult:
-        """End with answers that no model gave. Reported like a model's: on a call they must be
-        spoken, not end in silence."""
-        new_id = self._parts.history.new_id
-        ready = tuple(
-            replace(
-                answer,
-                sender="agent",
-                id=new_id("msg"),
-                playback="pending" if self._request.playback and answer.text.strip() else None,
-            )
-            for answer in answers
+        """End with answers that no model gave."""
+        request = self._request
+        stored = await store_answers(
+            self._parts, answers, request.emitter.emit, playback=request.playback
         )
-        await self._parts.history.append(*ready)
-        for answer in ready:
-            self._request.emitter.emit(ModelResponse(text=answer.text, message_id=answer.id))
-        return self._result(ready, stop)
+        return self._result(stored, stop)
 
     def _result(self, answers: tuple[Message, ...], stop: StopKind = "text") -> RequestResult:
         user = self._request.user
@@ -277,10 +248,3 @@ class RequestRun:
             model_calls=self._calls,
             stop=stop,
         )
-
-
-def _reserved(answer: Message) -> Message:
-    """The results message of a call message, still empty."""
-    return Message(
-        sender="user", id=f"{answer.id}_results", text=RESULTS_TEXT, is_tool_results=True
-    )

@@ -5,16 +5,12 @@ events, what the user's message names (hooks, skills), the message itself. Owned
 asks no model and runs no tool.
 """
 
-from functools import partial
-
 from .agent_parts import Parts
-from .cancel import contained
-from .context import PrepareReason, RequestContext, TurnPreparation, reporting
+from .context import PrepareReason, RequestContext
 from .directives.hooks import Compact, Controls
 from .directives.registry import Directed
-from .errors import AbortError
-from .events import EventInjected, HookInvoked, InjectionMode, SkillInvoked, SubscriberEvent
-from .external import events_message
+from .events import InjectionMode
+from .intake import directed, join_outside, prepare
 from .messages import Message
 from .requests import Request
 
@@ -26,8 +22,7 @@ class Opening:
         self._parts = parts
         self._request = request
         self._compact = compact
-        self._report = reporting(request.emitter.emit)
-        self.context = RequestContext(parts.context, request.token, self._report)
+        self.context = RequestContext(parts.context, request.emitter.emit)
         self.user_stored = False
 
     async def run(self) -> tuple[Message, ...]:
@@ -37,7 +32,7 @@ class Opening:
         """
         request, parts = self._request, self._parts
         await self._prepare()
-        await self.context.open(parts.history)
+        await self.context.open(parts.history, request.token)
         await self.inject("wake" if request.user is None else "user_turn")
         if request.user is None:
             return ()
@@ -48,31 +43,16 @@ class Opening:
         return directed.answers
 
     async def inject(self, mode: InjectionMode) -> None:
-        """Show resolved inbox items and all pending outside events, in one stored message each.
-
-        Called again after tools, so that what came meanwhile joins before the next model call
-        (row 58, spec core 10.2).
-        """
-        parts = self._parts
-        parts.events.shown([item.id for item in await parts.inbox.join()])
-        events = await parts.events.pending()
-        if not events:
-            return
-        message = events_message(events, parts.history.new_id("msg"))
-        await parts.history.append_marking(message, partial(parts.events.injected, events))
-        for event in events:
-            self._request.emitter.emit(
-                EventInjected(id=event.id, source=event.source, kind=event.kind, mode=mode)
-            )
+        """Let what came from outside join (intake.join_outside); called again after tools, so that
+        it is seen by the next model call."""
+        await join_outside(self._parts, self._request.emitter.emit, mode)
 
     async def _prepare(self) -> None:
         request, parts = self._request, self._parts
         reason: PrepareReason = "event" if request.user is None else "request"
         user = None if request.user is None else parts.history.corrected(request.user)
-        preparation = TurnPreparation(
-            agent=parts.host, token=request.token, reason=reason, user=user
-        )
-        await parts.preparers.run(preparation, self._report, on_call=request.in_call)
+        emit = request.emitter.emit
+        await prepare(parts, reason, user, request.token, emit, on_call=request.in_call)
 
     async def _directed(self, user: Message) -> Directed:
         """What the message's hooks and skills make of it. A hook may have effects, so it waits for
@@ -82,20 +62,11 @@ class Opening:
             return Directed(user=user)
         await request.gate.passed()
         controls = Controls(agent=self._parts.host, force_compaction=self._compact)
-        name = ""
-
-        def emit(event: SubscriberEvent) -> None:
-            nonlocal name
-            if isinstance(event, HookInvoked | SkillInvoked):
-                name = event.name
-            request.emitter.emit(event)
-
-        try:
-            return await contained(directives.apply(user, controls, request.token, emit))
-        except AbortError:
-            raise
-        except Exception as error:
-            self._report("directive", f"/{name}", error)
-            if not request.in_call:
-                raise
-            return Directed(user=user)
+        return await directed(
+            self._parts,
+            user,
+            controls,
+            request.token,
+            request.emitter.emit,
+            on_call=request.in_call,
+        )

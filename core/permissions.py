@@ -6,18 +6,21 @@ model is told why (spec core 19.11).
 """
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic_core import to_jsonable_python
 
-from .cancel import CancelToken
+from .cancel import AbortScope, CancelToken, contained
 from .display import DisplayStack
-from .errors import SlotRejected
+from .errors import AbortError, SlotRejected
 from .schema import canonical_json
 from .store import PermissionStore, Store
 from .tool import Tool
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,19 @@ class Permissions:
         self._display = display
         self._policy = policy
 
-    async def check(self, tool: Tool, value: object, call_id: str, token: CancelToken) -> Decision:
-        """Raises AbortError when `token` fires while the user is asked."""
-        if not await self._is_gated(tool, value):
+    async def check(
+        self,
+        tool: Tool,
+        value: object,
+        call_id: str,
+        token: CancelToken,
+        policy: PermissionPolicy | None = None,
+    ) -> Decision:
+        """`policy` stands in for the agent's. Raises AbortError when `token` fires while the rule,
+        a policy function or the user is asked, and what the tool's own rule raises."""
+        async with AbortScope(token):
+            gated = await self._is_gated(tool, value)
+        if not gated:
             return ALLOWED
         key = canonical_json(value)
         if self._store is not None:
@@ -64,16 +77,14 @@ class Permissions:
                     return ALLOWED
                 case "denied":
                     return Decision(False, "the user has refused this before")
-        if self._policy == "allow":
+        policy = policy or self._policy
+        if policy == "allow":
             return ALLOWED
-        if self._policy == "deny":
+        if policy == "deny":
             return Decision(False, "nobody can be asked on this line")
-        if self._policy == "display":
+        if policy == "display":
             return await self._ask(tool, value, key, call_id, token)
-        answer = self._policy(PermissionRequest(tool.name, value))
-        if await answer if inspect.isawaitable(answer) else answer:
-            return ALLOWED
-        return Decision(False, "the permission policy refused it")
+        return await _decided(policy, PermissionRequest(tool.name, value), token)
 
     @staticmethod
     async def _is_gated(tool: Tool, value: object) -> bool:
@@ -109,3 +120,19 @@ class Permissions:
             status: Literal["granted", "denied"] = "granted" if answer else "denied"
             await self._store.set_permission(tool.name, status, key)
         return ALLOWED if answer else Decision(False, "the user refused")
+
+
+async def _decided(
+    policy: PolicyFunction, request: PermissionRequest, token: CancelToken
+) -> Decision:
+    """What a policy function says. One that fails has refused; one that hangs ends with `token`."""
+    try:
+        async with AbortScope(token):
+            answer = policy(request)
+            allowed = await contained(answer) if inspect.isawaitable(answer) else answer
+    except AbortError:
+        raise
+    except Exception as error:
+        logger.warning("permission policy failed", exc_info=error, extra={"tool": request.tool})
+        return Decision(False, f"the permission policy failed ({type(error).__name__})")
+    return ALLOWED if allowed else Decision(False, "the permission policy refused it")

@@ -24,11 +24,16 @@ WAITS_FOR_ITSELF = (
 
 
 class Hold:
-    """The right to run requests while the queue is closed to others."""
+    """The right to run requests while the queue is closed to others.
+
+    keeps_context  the holder's model has its own copy of the conversation (Agent.live): only the
+                   holder compacts
+    """
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.released = False
+        self.keeps_context = False
         self.lock = asyncio.Lock()
         self._listener: WakeListener | None = None
         self._missed: Wake | None = None

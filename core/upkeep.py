@@ -46,9 +46,12 @@ class Upkeep:
             await self.compact(token)
 
     def compact_later(self, hold: Hold | None) -> None:
-        """Compact in the background if it is due and nothing runs."""
+        """Compact in the background if it is due and nothing runs. Not behind the back of a holder
+        whose model has a context of its own: its summary must reach that model too."""
         group, busy = self._lifetime.group, self._lifetime.active is not None
         if group is None or busy or not self._parts.compactor.is_due:
+            return
+        if hold is not None and hold.keeps_context:
             return
         self._lifetime.compaction = token = CancelToken()
         group.create_task(self._compact_quietly(hold, token), name="compaction")
@@ -60,7 +63,8 @@ class Upkeep:
             return False
         on_call = self._queue.current_hold is not None
         model, prompt = self._mind.current(on_call=on_call)
-        return await self._parts.compactor.run(model, prompt, self._emitter, token)
+        summarise = self._parts.compactor.by_model(model, prompt, self._emitter)
+        return await self._parts.compactor.run(summarise, self._emitter, token)
 
     async def _compact_quietly(self, hold: Hold | None, token: CancelToken) -> None:
         """Gives way: the next request aborts it rather than wait for it."""
