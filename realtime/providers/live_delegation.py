@@ -1,0 +1,176 @@
+"""Work that GPT-Live gives away: to a Responses model with our tools, or to ourselves.
+
+With `responses` the session runs a text model behind the voice. Its calls are collected until its
+response is complete; their results go back one by one, and it goes on once no call of the whole
+connection waits and no response of it runs (a partial batch is refused). With `client` a
+delegation is one call of the tool DELEGATE, whose result the voice tells. Owned by the codec; pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...core.messages import ToolCall
+from ...core.usage import Usage
+from ..commands import SendToolResults, ToolOutput
+from ..events import ProviderProblem, RealtimeEvent, ToolCalls, Used
+from .live_frames import Outbox, part, text, whole
+
+DELEGATE = "delegate"
+"""Name of the call that a delegation to the client becomes: an agent that has a tool of this name
+does the work. Its input: `transcript` (what was said lately: the task is in it), `offset_ms` (when
+the model gave it away), `delegation_id`."""
+
+
+@dataclass(slots=True)
+class Backend:
+    """The Responses model behind the voice, as far as the protocol makes us remember it.
+
+    running    delegation -> calls of its response that runs now
+    open       calls that wait for a result
+    answered   results went out, and the model was not told to go on yet
+    creating   event id of a `response.create` that nothing answered yet
+    """
+
+    out: Outbox
+    running: dict[str, list[ToolCall]] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
+    answered: bool = False
+    creating: str = ""
+    held: list[str] = field(default_factory=list)
+
+    def delegated(self, delegation_id: str) -> None:
+        """A response was created for a delegation."""
+        self.running.setdefault(delegation_id, [])
+
+    def event(self, delegation_id: str, event: Mapping[str, object]) -> list[RealtimeEvent]:
+        """A streaming event of the backend's response. Snapshots in it are empty: calls are read
+        from finished items only."""
+        match text(event, "type"):
+            case "response.created":
+                self.creating = ""
+                self.running[delegation_id] = []
+            case "response.output_item.done":
+                call = _call(part(event, "item"))
+                if call is not None and delegation_id in self.running:
+                    self.running[delegation_id].append(call)
+            case "response.completed":
+                return self._completed(delegation_id, part(event, "response"))
+            case "response.failed" | "response.incomplete" | "response.cancelled" | "error" as kind:
+                return self._failed(delegation_id, kind, event)
+        return []
+
+    def results(self, command: SendToolResults) -> list[RealtimeEvent]:
+        """Send results; one of a call that is not open (any more) goes as silent context."""
+        for output in command.outputs:
+            if output.call_id in self.open:
+                self.open.discard(output.call_id)
+                item = {"type": "function_call_output", "call_id": output.call_id}
+                self.out.put("response.item.create", item=item | {"output": output.text})
+                self.answered = self.answered or command.respond
+            else:
+                self.out.append("thinking", f"Result of {output.name}: {output.text}")
+        self._go_on()
+        return []
+
+    def message(self, words: str) -> None:
+        """The backend should know what the user typed; not between calls and their results."""
+        self.held.append(words)
+        self._go_on()
+
+    def refused(self, event_id: str) -> None:
+        """The provider refused a frame of ours."""
+        if event_id and event_id == self.creating:
+            self.creating, self.answered = "", True
+
+    def _completed(self, delegation_id: str, response: Mapping[str, object]) -> list[RealtimeEvent]:
+        calls = tuple(self.running.pop(delegation_id, ()))
+        self.open.update(call.id for call in calls)
+        events: list[RealtimeEvent] = []
+        usage = _usage(part(response, "usage"))
+        if usage.total:
+            events.append(Used(usage))
+        if calls:
+            events.append(ToolCalls(text(response, "id") or delegation_id, calls))
+        self._go_on()
+        return events
+
+    def _failed(
+        self, delegation_id: str, kind: str, event: Mapping[str, object]
+    ) -> list[RealtimeEvent]:
+        """Its calls are void; what was answered before is not asked for again."""
+        self.running.pop(delegation_id, None)
+        response = part(event, "response")
+        error = part(response, "error") or part(event, "error")
+        reason = text(part(response, "incomplete_details"), "reason")
+        self._go_on()
+        message = text(error, "message") or reason or "the delegated response ended early"
+        return [ProviderProblem(text(error, "code") or kind, message)]
+
+    def _go_on(self) -> None:
+        """Tell the backend what it may be told now."""
+        if self.open:
+            return
+        held, self.held = self.held, []
+        for words in held:
+            content = [{"type": "input_text", "text": words}]
+            item = {"type": "message", "role": "user", "content": content}
+            self.out.put("response.item.create", item=item)
+        if self.answered and not self.running and not self.creating:
+            self.answered = False
+            self.creating = self.out.put("response.create")
+
+
+class ClientWork:
+    """Delegations to our side. Ids are valid on this connection alone."""
+
+    def __init__(self, out: Outbox) -> None:
+        self._out = out
+        self._known: set[str] = set()
+
+    def created(self, delegation_id: str, offset_ms: int, transcript: str) -> list[RealtimeEvent]:
+        """The model gave work away: one call of the tool DELEGATE."""
+        if not delegation_id or delegation_id in self._known:
+            return []
+        self._known.add(delegation_id)
+        args = {"transcript": transcript, "offset_ms": offset_ms, "delegation_id": delegation_id}
+        return [ToolCalls(delegation_id, (ToolCall(DELEGATE, args, id=delegation_id),))]
+
+    def results(self, command: SendToolResults) -> list[RealtimeEvent]:
+        """What came of it, to be told by the voice, or silent where the model is not to respond."""
+        kind = "commentary" if command.respond else "thinking"
+        cut = [self._tell(kind, output) for output in command.outputs]
+        return [ProviderProblem("content_cut", "a result was too long")] if any(cut) else []
+
+    def _tell(self, kind: str, output: ToolOutput) -> bool:
+        known = output.call_id in self._known
+        words = output.text or "It is done."
+        if not known:
+            return self._out.append("thinking", f"Result of {output.name}: {words}")[1]
+        return self._out.append(kind, words, output.call_id)[1]
+
+
+def _call(item: Mapping[str, object]) -> ToolCall | None:
+    """The tool call that a finished item is, if it is one that can be answered."""
+    if text(item, "type") != "function_call" or not text(item, "call_id"):
+        return None
+    arguments: object = text(item, "arguments")
+    try:
+        value = json.loads(text(item, "arguments") or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        arguments = value
+    return ToolCall(text(item, "name"), arguments, id=text(item, "call_id"))
+
+
+def _usage(usage: Mapping[str, object]) -> Usage:
+    details = part(usage, "input_tokens_details")
+    return Usage(
+        whole(usage, "input_tokens"),
+        whole(usage, "output_tokens"),
+        whole(details, "cache_write_tokens"),
+        whole(details, "cached_tokens"),
+    )
