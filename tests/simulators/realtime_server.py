@@ -224,7 +224,9 @@ async def running(
         "127.0.0.1",
         port,
         process_request=check,
-        subprotocols=list(subprotocols) or None,  # type: ignore[arg-type]
+        select_subprotocol=lambda socket, offered: next(
+            (one for one in offered if one in subprotocols), None
+        ),
         max_size=None,
         max_queue=None,  # a simulator that is silent for a while still answers pings
         open_timeout=None,
