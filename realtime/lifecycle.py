@@ -65,7 +65,7 @@ class State:
     opened_at  when the connection that carries the session opened; None: there is none
     rotate_at  when it begins to wait for a gap to move in
     cap_at     when it must have moved
-    moving     a move waits for its gap; `move_by`: at the latest then
+    moving     a move waits for its gap; `move_by`: at the latest then; `fresh`: without a handle
     planned    what is being sought is a move
     doomed     a move failed for good: the end of the old connection is the end
     ignored    events that meant nothing in their state
@@ -82,6 +82,7 @@ class State:
     cap_at: float | None = None
     moving: bool = False
     move_by: float | None = None
+    fresh: bool = False
     planned: bool = False
     doomed: str = ""
     ignored: int = 0
@@ -204,9 +205,7 @@ def _failed(state: State, event: Failed, rules: Rules) -> Step:
         again = Dial(state.attempt, resume=state.resuming, refresh=True)
         return replace(state, refreshed=True, tries=state.tries + 1), (again,)
     refused = event.code == HANDLE_REFUSED and state.resuming
-    forget: tuple[Effect, ...] = ()
-    if refused:
-        state, forget = replace(state, handle=False), (ForgetHandle(),)
+    state, forget = _forget(state) if refused else (state, ())
     if (event.retryable or refused) and more:
         state, effects = _dial(state, rules, wait=not refused)
         return state, (*forget, *effects)
@@ -227,6 +226,7 @@ def _stay(state: State, event: Failed, *, final: bool) -> State:
         planned=False,
         moving=False,
         move_by=None,
+        fresh=False,
         rotate_at=None if final else event.at + MOVE_AGAIN_S,
         doomed=event.code if final else "",
     )
@@ -236,9 +236,8 @@ def _dropped(state: State, event: Dropped, rules: Rules) -> Step:
     """The connection is gone: an outage begins, or a move that was under way becomes one."""
     held = state.opened_at is not None and event.at - state.opened_at >= rules.stable_s
     tries = 0 if held and not state.attempt else state.tries
-    forget: tuple[Effect, ...] = ()
-    if event.code == HANDLE_REFUSED and state.handle:
-        state, forget = replace(state, handle=False), (ForgetHandle(),)
+    unwanted = event.code == HANDLE_REFUSED or (state.fresh and not state.attempt)
+    state, forget = _forget(state) if unwanted else (state, ())
     if event.fatal or state.doomed:
         return _close(state, state.doomed or event.code)
     if not state.attempt and tries >= rules.attempts:
@@ -255,8 +254,18 @@ def _dropped(state: State, event: Dropped, rules: Rules) -> Step:
     announce = Announce("reconnecting", event.code)
     if state.attempt:
         return state, (*forget, announce)
-    state, effects = _dial(replace(state, moving=False, move_by=None), rules)
+    state, effects = _dial(_begun(state), rules)
     return state, (*forget, announce, *effects)
+
+
+def _forget(state: State) -> Step:
+    """The handle is worth nothing."""
+    return replace(state, handle=False), ((ForgetHandle(),) if state.handle else ())
+
+
+def _begun(state: State) -> State:
+    """Nothing waits for a gap any more: what it waited for begins."""
+    return replace(state, moving=False, move_by=None, fresh=False)
 
 
 def _going_away(state: State, event: GoingAway, rules: Rules) -> Step:
@@ -270,7 +279,7 @@ def _move_wanted(state: State, event: MoveWanted) -> Step:
     """Also while a connection is being sought: what it starts with may be old already."""
     if state.doomed:
         return _ignore(state)
-    return _want(state, event.by), ()
+    return replace(_want(state, event.by), fresh=state.fresh or event.fresh), ()
 
 
 def _want(state: State, by: float | None) -> State:
@@ -287,15 +296,12 @@ def _tick(state: State, event: Tick, rules: Rules) -> Step:
     if not state.moving or not (event.gap or due):
         return state, ()
     held = state.opened_at is not None and event.at - state.opened_at >= rules.stable_s
-    state = replace(
-        state,
-        moving=False,
-        move_by=None,
-        planned=True,
-        tries=0 if held else min(state.tries, rules.attempts - 1),
-    )
+    state, forget = _forget(state) if state.fresh else (state, ())
+    tries = 0 if held else min(state.tries, rules.attempts - 1)
+    state = replace(_begun(state), planned=True, tries=tries)
     if not rules.closes_first:
-        return _dial(state, rules)
+        state, effects = _dial(state, rules)
+        return state, (*forget, *effects)
     state = replace(state, phase="reconnecting", opened_at=None, rotate_at=None, cap_at=None)
     state, effects = _dial(state, rules, close_first=True)
-    return state, (Announce("reconnecting", "move"), *effects)
+    return state, (*forget, Announce("reconnecting", "move"), *effects)

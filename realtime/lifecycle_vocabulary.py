@@ -94,9 +94,11 @@ class GoingAway:
 
 @dataclass(frozen=True, slots=True)
 class MoveWanted:
-    """Our side needs a new connection: at the next gap, at the latest at `by` (None: whenever)."""
+    """Our side needs a new connection: at the next gap, at the latest at `by` (None: whenever).
+    `fresh`: one that does not resume, as what the provider knows is not wanted any more."""
 
     by: float | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from typing import assert_never
 
 from ..adapters.errors import AdapterError, ConnectionFailed, CredentialsRejected
 from . import lifecycle_vocabulary as voc
+from .carried import Handle, Meter
 from .commands import ProviderCommand, SendAudio
 from .events import Closed, GoAway, RealtimeEvent, Resumable, Used
 from .lifecycle import backoff, wakes_at
@@ -33,20 +34,11 @@ from .stepping import Table
 from .uplink import Uplink
 from .wire import Wire
 
+__all__ = ["Link", "LinkConfig", "LinkState", "MakeSetup", "Reconnected", "SetupRequest"]
+
 PACE_S = 0.02
 SETUP_FAILED = "ERR_REALTIME_SETUP"
 """Something of ours failed while a connection was prepared."""
-
-
-class _Handle:
-    """The last handle that was good, with the session's mark of that moment."""
-
-    def __init__(self) -> None:
-        self.value: str | None = None
-        self.mark: object = None
-
-    def keep(self, value: str | None, mark: object) -> None:
-        self.value, self.mark = value, mark
 
 
 class Link:
@@ -97,7 +89,8 @@ class Link:
         self._rate = able.input_format.rate
         self._ring = Ring(max(1, round(self._rate * self._config.ring_s)))
         self._table = Table(self._perform, self._rules)
-        self._handle = _Handle()
+        self._handle = Handle()
+        self._meter = Meter()
         self._turned = asyncio.Event()  # open for the first time, or closed
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
@@ -109,7 +102,6 @@ class Link:
         self._error: Exception | None = None
         self._outage_at: float | None = None
         self._settled = 0
-        self._spent_s = 0.0
 
     @property
     def state(self) -> LinkState:
@@ -122,6 +114,17 @@ class Link:
         return self._handle.value
 
     @property
+    def number(self) -> int:
+        """How many connections have carried the session, the present or last one included."""
+        return self._meter.connections
+
+    @property
+    def used(self) -> Used | None:
+        """The provider's newest count, seconds of all connections summed; after `close` its last
+        word. None: it told none."""
+        return self._meter.last
+
+    @property
     def heard(self) -> int:
         """The session position behind the newest sample of the caller."""
         return self._ring.end
@@ -129,7 +132,7 @@ class Link:
     async def open(self, resume_handle: str | None = None) -> None:
         """Connect, and return when the session is open; once. Raises AdapterError when that cannot
         be, or what `setup` raised; the link is closed then. Cancelled: it is closed as well."""
-        self._handle.keep(resume_handle, None)
+        self._handle.keep(resume_handle)
         self._table.feed(voc.Start(resume_handle is not None))
         self._spawn(self._watch())
         try:
@@ -186,10 +189,12 @@ class Link:
         uplink = self._wire.uplink if self._wire else None
         return self._settled if uplink is None else uplink.position_of(ms)
 
-    def move(self, within_s: float | None = None) -> None:
-        """Change to a new connection at the next gap (0: now), at the latest after `within_s`."""
+    def move(self, within_s: float | None = None, *, fresh: bool = False) -> None:
+        """Change to a new connection at the next gap, at the latest after `within_s` (0: now).
+        `fresh`: it does not resume, as what the provider knows is not wanted any more."""
         now = asyncio.get_running_loop().time()
-        self._table.feed(voc.MoveWanted(None if within_s is None else now + within_s))
+        by = None if within_s is None else now + within_s
+        self._table.feed(voc.MoveWanted(by, fresh))
 
     def _perform(self, effect: voc.Effect) -> None:
         match effect:
@@ -200,11 +205,12 @@ class Link:
                     self._dialling.cancel()
             case voc.Adopt():
                 old, self._wire, self._next = self._wire, self._next, None
+                self._meter.connections += 1
                 self._retire(old)
             case voc.Resume():
                 self._resume(effect)
             case voc.ForgetHandle():
-                self._handle.keep(None, None)
+                self._handle.keep(None)
             case voc.Announce(phase, code):
                 if phase != "closed" or not self._stopping.is_set():
                     self._announce(LinkState(phase, code, self._reason(phase)))
@@ -288,7 +294,8 @@ class Link:
     def _hear(self, wire: Wire, event: RealtimeEvent) -> None:
         """An event of a released connection. Of one that was replaced only Used still counts."""
         if isinstance(event, Used):
-            event = self._counted(wire, event)
+            last = self._stopping.is_set() and wire is self._wire
+            event = self._meter.count(wire, event, final=last)
         elif wire is not self._wire:
             return
         now = asyncio.get_running_loop().time()
@@ -303,15 +310,6 @@ class Link:
                 self._lost(wire, event, now)
             case _:
                 pass
-
-    def _counted(self, wire: Wire, used: Used) -> Used:
-        """`used` with the seconds of all connections; final only at the session's own end."""
-        final = used.final and self._stopping.is_set() and wire is self._wire
-        if used.seconds is None:
-            return replace(used, final=final)
-        self._spent_s += used.seconds - wire.seconds
-        wire.seconds = used.seconds
-        return replace(used, seconds=self._spent_s, final=final)
 
     def _lost(self, wire: Wire, closed: Closed, now: float) -> None:
         if self._table.state.phase != "open":
