@@ -48,7 +48,8 @@ class SendVideoFrame:
 @dataclass(frozen=True, slots=True)
 class AppendContext:
     """Something the model should know and not speak about by itself. A later one of the same
-    non-empty `key` replaces it where `item_delete` says so, and comes on top elsewhere."""
+    non-empty `key` replaces it where `item_delete` says so, and comes on top elsewhere. An empty
+    `text` takes back what the key said, where that can be done."""
 
     text: str
     key: str = ""

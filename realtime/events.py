@@ -19,6 +19,8 @@ from ..core.usage import Usage
 
 Role = Literal["user", "assistant"]
 ResponseStatus = Literal["completed", "cancelled", "incomplete", "failed"]
+LOST = "connection lost"
+"""The `reason` of a ResponseDone (`cancelled`) that only the end of the connection caused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,106 @@
+"""One turn of a call on its way into history: what the user said, or one answer of the model.
+
+Values that the ledger (`history`) owns and orders. They collect words and sound as the provider
+sends them; they write nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..media.turns.heard import Heard, SegmentText
+from .events import Words
+from .playback import Played
+
+
+@dataclass(slots=True)
+class UserEntry:
+    """`start`, `end`: input samples of the session. `taken`: the provider has the whole turn.
+
+    `closed`: no more words are awaited. `since`: loop time at which it was taken.
+    """
+
+    item_id: str
+    message_id: str
+    text: str = ""
+    closed: bool = False
+    taken: bool = False
+    stored: bool = False
+    start: int | None = None
+    end: int | None = None
+    since: float = 0.0
+
+    def hear(self, words: Words) -> None:
+        """Words of it came."""
+        if self.closed and not words.final:
+            return
+        if not words.final:
+            self.text += words.text
+        elif words.text or not words.failed:
+            self.text = words.text
+        self.closed = self.closed or words.final
+
+    @property
+    def ready(self) -> bool:
+        """Everything is known that will be."""
+        return self.closed
+
+
+@dataclass(slots=True)
+class AnswerEntry:
+    """One item of the model. `kept` off: it is no history (text that was read aloud on command).
+
+    `rate` in Hz of its sound, `samples` that came of it. `played` is what was heard of it when its
+    sound ended or was stopped, for good once `settled`; `told`: what history says of that.
+    `broken`: its connection ended before it did.
+    """
+
+    item_id: str
+    message_id: str
+    rate: int
+    kept: bool = True
+    text: str = ""
+    samples: int = 0
+    done: bool = False
+    broken: bool = False
+    stored: bool = False
+    played: Played | None = None
+    settled: bool = False
+    told: tuple[str, Played] | None = None
+    words_closed: bool = False
+
+    def hear(self, words: Words) -> None:
+        """Words of it came. After a cut the model may still send what nobody hears: it is part of
+        the text, as unheard."""
+        if self.words_closed:
+            return
+        if not words.final:
+            self.text += words.text
+        elif words.text:
+            self.text = words.text
+        self.words_closed = words.final
+
+    @property
+    def ready(self) -> bool:
+        """Everything is known that will be."""
+        return self.done
+
+    @property
+    def cut(self) -> bool:
+        """Its sound was stopped before its end."""
+        return self.played is not None and not self.played.complete
+
+    def heard(self, played: Played) -> Heard:
+        """The text up to what was played of the sound, in proportion."""
+        if played.complete:
+            return Heard(self.text, "", estimated=played.estimated)
+        segment = SegmentText(self.rate)
+        segment.add(self.text)
+        segment.sound(self.samples)
+        if self.done:
+            segment.close()
+        found = segment.heard(played.ms * self.rate // 1000)
+        return Heard(found.text, found.unheard, estimated=True)
+
+
+Entry = UserEntry | AnswerEntry

@@ -1,0 +1,323 @@
+"""The ledger of a call: each turn of user and model into the agent's history, once and in order.
+
+The provider tells things when it knows them: the words of a turn may come long after its answer
+began. The ledger keeps every turn at its place and writes from the head, so that history reads as
+the call was spoken (spec/voice 18.5, row 84; DESIGN 5.4, 5.5, 5.8). It writes through
+`core.live.LiveConversation` alone and never reads the provider. Owned by one run of a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from ..core.agent import Agent
+from ..core.live import LiveConversation
+from .entries import AnswerEntry, Entry, UserEntry
+from .events import UserTurn, Words
+from .playback import Played
+
+REMEMBERED = 64
+"""Entries that are kept after they were written, for words that come late."""
+
+Position = Callable[[int], int]
+"""Milliseconds of the connection to input samples of the session."""
+
+
+class Ledger:
+    """See the module. `flush`, `written` and `correct` wait for the store; all else is synchronous.
+
+    `rate` is that of the model's sound. `position` tells where in the caller's sound a time of the
+    provider lies; `settled` is told up to which input sample the caller's words are in the store.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        live: LiveConversation,
+        rate: int,
+        *,
+        position: Position,
+        settled: Callable[[int], None],
+        words_wait_s: float,
+    ) -> None:
+        self._agent = agent
+        self._live = live
+        self._rate = rate
+        self._position = position
+        self._settled = settled
+        self._words_wait_s = words_wait_s
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._open: list[Entry] = []
+        self._known: set[str] = set()
+        self._writing = asyncio.Lock()
+
+    # ---- what the provider told
+
+    def words(self, words: Words) -> Entry:
+        """Words of an item; it gets its place now if it has none."""
+        entry = self._answer(words.item_id) if words.role == "assistant" else self._user(words)
+        entry.hear(words)
+        return entry
+
+    def taken(self, turn: UserTurn, heard_to: int) -> UserEntry:
+        """The provider has the user's turn. `heard_to`: input sample sent last, for a provider that
+        tells no time."""
+        entry = self._user(turn)
+        if not entry.taken:
+            entry.taken = True
+            entry.since = asyncio.get_running_loop().time()
+            entry.end = heard_to if turn.end_ms is None else self._position(turn.end_ms)
+        return entry
+
+    def user_text(self, item_id: str) -> str:
+        """What is known of the words of a user's turn so far."""
+        found = self._entries.get(item_id)
+        return found.text if isinstance(found, UserEntry) else ""
+
+    def sound(self, item_id: str, samples: int) -> AnswerEntry:
+        """Sound of an answer came."""
+        entry = self._answer(item_id)
+        entry.samples += samples
+        return entry
+
+    def unkept(self, item_id: str) -> None:
+        """This item is no history."""
+        self._answer(item_id).kept = False
+
+    def item_done(self, item_id: str) -> None:
+        """An answer is whole, as far as the provider is concerned."""
+        found = self._entries.get(item_id)
+        if isinstance(found, AnswerEntry):
+            found.done = True
+
+    def answer(self, item_id: str) -> AnswerEntry | None:
+        """The answer of this id, if there is one."""
+        found = self._entries.get(item_id)
+        return found if isinstance(found, AnswerEntry) else None
+
+    @property
+    def unanswered(self) -> bool:
+        """The latest turn the provider took has no whole answer behind it."""
+        for entry in reversed(self._entries.values()):
+            if isinstance(entry, AnswerEntry) and entry.kept:
+                return not entry.done and not entry.cut
+            if isinstance(entry, UserEntry) and entry.taken and (entry.text or not entry.closed):
+                return True
+        return False
+
+    # ---- what the provider knows
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Ids of messages that are part of the provider's conversation, those still to be written
+        included."""
+        opened = {entry.message_id for entry in self._open if not _untaken(entry)}
+        return frozenset(self._known | opened)
+
+    def tell_known(self, message_ids: frozenset[str]) -> None:
+        """The provider was told these messages."""
+        self._known |= message_ids
+
+    def seeded(self, message_ids: frozenset[str]) -> None:
+        """A new conversation began that knows exactly these."""
+        self._known = set(message_ids)
+
+    # ---- what was heard
+
+    def cut(self, played: Mapping[str, Played]) -> None:
+        """The sound was stopped; so much was heard of these items, as far as is known."""
+        for item_id, heard in played.items():
+            entry = self.answer(item_id)
+            if entry is not None and not entry.settled:
+                entry.played = heard
+
+    def settle(self, played: Mapping[str, Played]) -> None:
+        """The last word on what was heard of these items; the next `flush` brings it into history,
+        also of what is not written yet."""
+        self.cut(played)
+        for item_id in played:
+            entry = self.answer(item_id)
+            if entry is not None:
+                entry.settled = True
+
+    def heard_whole(self, item_id: str) -> None:
+        """An answer was heard to its end."""
+        entry = self.answer(item_id)
+        if entry is not None:
+            length = entry.samples * 1000 // entry.rate
+            self.settle({item_id: Played(length, complete=True)})
+
+    # ---- into the store
+
+    async def flush(self, *, last: bool = False) -> None:
+        """Write from the head what is ready. A turn whose words are overdue is written without
+        them; `last`: everything is, for nothing will come any more.
+
+        Raises StoreError; what was not written stays at the head.
+        """
+        async with self._writing:
+            while self._open and (last or self._ready(self._open[0])):
+                entry = self._open[0]
+                await self._write(entry)
+                if self._open and self._open[0] is entry:
+                    del self._open[0]
+                self._forget()
+        for entry in list(self._entries.values()):
+            if isinstance(entry, AnswerEntry) and entry.settled:
+                await self._amend(entry)
+
+    @property
+    def overdue_at(self) -> float | None:
+        """Loop time at which the head is written without its words; None when nothing waits."""
+        head = self._open[0] if self._open else None
+        if not isinstance(head, UserEntry) or head.closed or not head.taken:
+            return None
+        return head.since + self._words_wait_s
+
+    async def written(self, limit_s: float) -> None:
+        """Everything said before now is in the store, if its words come within `limit_s`; after
+        that it is written without them."""
+        until = asyncio.get_running_loop().time() + limit_s
+        waits = list(self._open)
+        await self.flush()
+        while any(entry in self._open and _taken(entry) for entry in waits):
+            if asyncio.get_running_loop().time() >= until:
+                self._close_words(waits)
+            else:
+                await asyncio.sleep(0.05)
+            await self.flush()
+
+    def lost(self) -> bool:
+        """The connection is gone. What the provider had not taken, or had taken without any sign
+        of an answer and without words, is dropped: the caller's sound of it will be replayed. All
+        else is as whole as it will be. Returns whether anything was dropped."""
+        answered = dropped = False
+        for entry in reversed(list(self._open)):
+            if isinstance(entry, AnswerEntry):
+                answered = answered or entry.samples > 0 or bool(entry.text)
+                entry.broken = not entry.done
+                entry.done = True
+            elif not entry.closed and not (entry.taken and (answered or entry.text)):
+                self._drop(entry)
+                dropped = True
+            else:
+                entry.closed = True
+        return dropped
+
+    @property
+    def cut_short(self) -> bool:
+        """The latest answer broke off with its connection."""
+        latest = next(reversed(self._entries.values()), None)
+        return isinstance(latest, AnswerEntry) and latest.broken
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Ids of messages that are not written yet."""
+        return frozenset(entry.message_id for entry in self._open)
+
+    # ---- inside
+
+    def _user(self, told: Words | UserTurn) -> UserEntry:
+        found = self._entries.get(told.item_id)
+        if isinstance(found, UserEntry):
+            return found
+        entry = UserEntry(told.item_id, self._live.new_id("msg"))
+        if told.start_ms is not None:
+            entry.start = self._position(told.start_ms)
+        self._place(entry)
+        return entry
+
+    def _answer(self, item_id: str) -> AnswerEntry:
+        found = self._entries.get(item_id)
+        if isinstance(found, AnswerEntry):
+            return found
+        entry = AnswerEntry(item_id, self._live.open_answer(), self._rate)
+        self._place(entry)
+        return entry
+
+    def _place(self, entry: Entry) -> None:
+        self._entries[entry.item_id] = entry
+        self._open.append(entry)
+
+    def _drop(self, entry: Entry) -> None:
+        self._open.remove(entry)
+        self._entries.pop(entry.item_id, None)
+        if isinstance(entry, AnswerEntry):
+            self._live.drop_answer(entry.message_id)
+
+    def _ready(self, entry: Entry) -> bool:
+        if entry.ready:
+            return True
+        if isinstance(entry, UserEntry) and entry.taken:
+            late = asyncio.get_running_loop().time() - entry.since
+            return late >= self._words_wait_s
+        return False
+
+    async def _write(self, entry: Entry) -> None:
+        if isinstance(entry, UserEntry):
+            await self._write_user(entry)
+            return
+        if not entry.kept or not entry.text.strip():
+            self._live.drop_answer(entry.message_id)
+            entry.stored, entry.kept = True, False
+            return
+        await self._live.add_answer(
+            entry.text,
+            message_id=entry.message_id,
+            playback=entry.samples > 0,
+            interrupted=entry.cut and not entry.samples,
+        )
+        entry.stored = True
+        self._known.add(entry.message_id)
+
+    async def _write_user(self, entry: UserEntry) -> None:
+        text = entry.text.strip()
+        if not text and (entry.closed or not entry.taken):
+            entry.stored = True  # a cough: nobody said anything
+            return
+        await self._live.add_user(text, message_id=entry.message_id, directives=False)
+        entry.stored = True
+        self._known.add(entry.message_id)
+        if entry.end is not None:
+            self._settled(entry.end)
+
+    async def correct(self, entry: UserEntry, before: str) -> None:
+        """Words of a turn that is written already came late."""
+        text = entry.text.strip()
+        if entry.stored and text and text != before.strip():
+            await self._live.correct_user(entry.message_id, text)
+
+    async def _amend(self, entry: AnswerEntry) -> None:
+        played = entry.played
+        if played is None or not entry.kept or not entry.samples or not entry.text.strip():
+            return
+        if entry.told == (entry.text, played):
+            return
+        heard = entry.heard(played)
+        entry.told = (entry.text, played)
+        await self._agent.amend_heard(
+            entry.message_id,
+            heard.text,
+            heard.unheard,
+            interrupted=not played.complete,
+            estimated=heard.estimated,
+        )
+
+    def _close_words(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            if isinstance(entry, UserEntry) and entry.taken:
+                entry.since = float("-inf")
+
+    def _forget(self) -> None:
+        while len(self._entries) > REMEMBERED and next(iter(self._entries.values())).stored:
+            self._entries.popitem(last=False)
+
+
+def _untaken(entry: Entry) -> bool:
+    return isinstance(entry, UserEntry) and not entry.taken
+
+
+def _taken(entry: Entry) -> bool:
+    return isinstance(entry, UserEntry) and entry.taken

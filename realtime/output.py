@@ -1,0 +1,120 @@
+"""The model's sound on its way to the host: the gate, and what is known about it when it stops.
+
+A stop is one synchronous step: the host falls silent, what was handed out is void, and late sound
+of it vanishes by its item's id (spec/voice 18.11b). What was heard then goes to history, and to a
+provider that can shorten its own conversation (row 92). Owned by one run of a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+
+from .commands import CutOutput
+from .events import Audio
+from .feed import Tell
+from .floor import Floor
+from .history import Ledger
+from .playback import OutputCut, Playback, Played
+from .port import Capabilities
+from .session_events import OutputStopped, SessionEvent
+
+
+class Output:
+    """See the module. `flush` brings what is settled into history."""
+
+    def __init__(
+        self,
+        playback: Playback,
+        ledger: Ledger,
+        floor: Floor,
+        capabilities: Capabilities,
+        tell: Tell,
+        *,
+        notify: Callable[[SessionEvent], None],
+        spawn: Callable[[Coroutine[None, None, None]], object],
+        flush: Callable[[], None],
+    ) -> None:
+        self._playback = playback
+        self._ledger = ledger
+        self._floor = floor
+        self._can = capabilities
+        self._tell = tell
+        self._notify = notify
+        self._spawn = spawn
+        self._flush = flush
+        self._void: set[str] = set()
+        self._open: dict[str, None] = {}
+        self.closed = False
+        """Nothing passes until `resume` (full duplex: the model may go on talking)."""
+        self.late = 0
+        """Samples that came for items that were stopped, since the beginning."""
+        self.answers = 0
+        """Interrupted events that answer stops of ours and are still to come."""
+
+    def audio(self, event: Audio) -> bool:
+        """Sound came; whether it may be played."""
+        samples = len(event.pcm) // 2
+        if self.closed or event.item_id in self._void:
+            self._void.add(event.item_id)
+            self.late += samples
+            return False
+        self._open[event.item_id] = None
+        self._ledger.sound(event.item_id, samples)
+        self._playback.add(event.item_id, samples, self._can.output_format.rate)
+        return True
+
+    def item_done(self, item_id: str) -> None:
+        """No more sound of this item."""
+        self._playback.done(item_id)
+        self._open.pop(item_id, None)
+
+    def stopped(self, item_id: str) -> bool:
+        """This item was stopped, or came while the gate was closed."""
+        return item_id in self._void
+
+    def stop(self, *, cancel: bool) -> None:
+        """Silence now. `cancel`: the provider has to end its generation too."""
+        cut = self._playback.cut()
+        self._void.update(self._open)
+        self._void.update(item for item, played in cut.now.items() if not played.complete)
+        self._open.clear()
+        self._ledger.cut(cut.now)
+        self._notify(OutputStopped(tuple(_unheard(cut.now))))
+        if cut.settled.done():
+            self._send(_unheard(cut.settled.result()), cancel=cancel)
+            self._settle(cut.settled.result())
+            return
+        if cancel:
+            self._send({}, cancel=True)
+        self._spawn(self._settled(cut))
+
+    def heard(self, item_id: str) -> None:
+        """The host: this item was heard to its end."""
+        self._ledger.heard_whole(item_id)
+        self._flush()
+
+    def resume(self) -> None:
+        """Sound may pass again, of items that begin from now on."""
+        self.closed = False
+
+    async def _settled(self, cut: OutputCut) -> None:
+        """Task of the session's group: the carrier tells where it really stopped, soon."""
+        played = await cut.settled
+        self._send(_unheard(played), cancel=False)
+        self._settle(played)
+
+    def _settle(self, played: Mapping[str, Played]) -> None:
+        self._ledger.settle(played)
+        self._flush()
+
+    def _send(self, heard_ms: Mapping[str, int], *, cancel: bool) -> None:
+        if not cancel and (not heard_ms or not self._can.item_truncate):
+            return
+        # An answer comes at once, from within `tell`, or later: it is no news then.
+        self.answers += 1
+        if not self._tell(CutOutput(heard_ms, cancel)):
+            self.answers -= 1
+
+
+def _unheard(played: Mapping[str, Played]) -> dict[str, int]:
+    return {item: heard.ms for item, heard in played.items() if not heard.complete}

@@ -1,0 +1,343 @@
+"""One life of a realtime session: from the first connection to the last word of the provider.
+
+Puts the parts together and keeps them alive: the worker that does in order what must wait, the
+seeding of new connections, what happens when one is lost. Owned by the session, in whose group its
+tasks live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+from functools import partial
+
+from ..adapters.errors import AdapterError, ProviderRefused
+from ..core.cancel import CancelToken
+from ..core.events import SubscriberEvent, ToolSettledIdle
+from ..core.requests import Wake
+from .asks import GO_ON, Asks
+from .commands import AppendContext
+from .dispatch import Dispatch
+from .due import Due, Job, Made, Parts
+from .events import RealtimeEvent, Used
+from .feed import Feed
+from .floor import Floor
+from .history import Ledger
+from .link import Link, LinkState, Reconnected, SetupRequest
+from .orders import Orders
+from .output import Output
+from .playback import EstimatedPlayback
+from .port import Setup
+from .report import Report
+from .session_events import SessionProblem, StateChanged
+from .summaries import Summaries, transcript
+from .tools import ToolParts, ToolPath
+
+log = logging.getLogger(__name__)
+
+MAX_JOBS = 4_096
+"""Work that may wait. A session that is so far behind its provider is beyond help."""
+MEANWHILE = "[Said while the connection was being changed:]\n"
+
+
+class Run:
+    """See the module. `orders` is the host's side."""
+
+    def __init__(self, made: Made, group: asyncio.TaskGroup) -> None:
+        self._made = made
+        self._group = group
+        self._jobs: asyncio.Queue[Job] = asyncio.Queue(MAX_JOBS)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._seeded: frozenset[str] = frozenset()
+        self._replayed = False
+        """The provider hears the latest turn of the user again, and will answer it by itself."""
+        self._parts = self._assemble()
+        self._dispatch = Dispatch(self._parts)
+        self.orders = Orders(self._parts, self._dispatch)
+
+    # ---- life
+
+    async def open(self, resume_handle: str | None) -> None:
+        """Connect for the first time. Raises AdapterError, and what preparing a setup raised."""
+        self.spawn(self._work())
+        await self._parts.link.open(resume_handle)
+
+    async def close(self, patience_s: float) -> Used:
+        """Everything that was said reaches history; the provider's last word is awaited so long.
+        Every task of this run has ended or is cancelled afterwards."""
+        parts = self._parts
+        parts.token.abort("the call ended", tools=True)
+        cut = self._made.playback.cut()
+        parts.ledger.settle(cut.now)
+        try:
+            async with asyncio.timeout(patience_s):
+                await parts.link.close()
+        except TimeoutError:
+            log.info("the provider took too long to end the session")
+        parts.ledger.lost()
+        parts.asks.close()
+        parts.report.close()
+        parts.floor.close()
+        try:
+            await parts.ledger.flush(last=True)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+        return parts.link.used or Used()
+
+    def send_audio(self, pcm: bytes) -> None:
+        """The caller's next samples."""
+        self._parts.link.send_audio(pcm)
+
+    @property
+    def parts(self) -> Parts:
+        return self._parts
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """A task of the session's group whose failure is told and ends nothing else."""
+        task = self._group.create_task(self._safely(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def later(self, job: Job) -> None:
+        """Do this in order, behind all that was ordered before."""
+        try:
+            self._jobs.put_nowait(job)
+        except asyncio.QueueFull:
+            stuck = "the store or a preparer holds the session up"
+            self._made.fail(AdapterError("ERR_REALTIME_OVERLOAD", stuck))
+
+    def woken(self, wake: Wake) -> None:
+        """Something from outside asks for a turn (spec/voice 18.8)."""
+        self._parts.due.wake = True
+        self._parts.floor.wait_again()
+
+    def record(self, event: SubscriberEvent) -> None:
+        """The agent's subscriber seat: a result that came while nobody asked is worth a turn."""
+        if isinstance(event, ToolSettledIdle):
+            self.woken(Wake.tool_settled(event))
+
+    # ---- the worker
+
+    async def _work(self) -> None:
+        """Task of the session's group: the one who writes, tells and prepares, in order."""
+        while True:
+            try:
+                async with asyncio.timeout_at(self._deadline()):
+                    job = await self._jobs.get()
+            except TimeoutError:
+                job = self._overdue
+            await self._safely(job())
+
+    async def _safely(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            log.warning("a step of the session failed", exc_info=error)
+            code = getattr(error, "code", "ERR_REALTIME")
+            self._problem(str(code), "agent", str(error) or type(error).__name__)
+
+    def _deadline(self) -> float | None:
+        """When to look without being told: words that never came, sound that has run out."""
+        playback = self._made.playback
+        ends = playback.ends_at if isinstance(playback, EstimatedPlayback) else None
+        times = [at for at in (self._parts.ledger.overdue_at, ends) if at is not None]
+        return min(times, default=None)
+
+    async def _overdue(self) -> None:
+        playback = self._made.playback
+        if isinstance(playback, EstimatedPlayback):
+            for item_id in playback.finished():
+                self._parts.ledger.heard_whole(item_id)
+            if playback.ends_at is None:
+                self._parts.floor.playing(False)
+        await self._parts.ledger.flush()
+
+    # ---- the connection
+
+    def _on_event(self, event: RealtimeEvent) -> None:
+        self._dispatch.on_event(event)
+
+    def _on_state(self, told: LinkState | Reconnected) -> None:
+        if isinstance(told, Reconnected):
+            self._lost()
+            self._made.notify(told)
+            self.later(partial(self._reopened, told))
+            return
+        if told.phase == "reconnecting":
+            self._lost()
+        self._made.notify(StateChanged(told.phase))
+        if told.phase == "closed" and told.code:
+            self._made.fail(ProviderRefused(told.code, told.reason or told.code))
+
+    def _lost(self) -> None:
+        """The provider's work on the old connection is gone; sound that was received plays on."""
+        parts = self._parts
+        parts.asks.lost()
+        parts.summaries.lost()
+        parts.report.close()
+        parts.floor.lost()
+        self._replayed = parts.ledger.lost() or self._replayed
+        parts.due.begun = False
+        parts.output.answers = 0
+
+    async def _setup(self, request: SetupRequest) -> Setup:
+        """What a new connection starts from: the agent as it is now, history as it is stored."""
+        parts, made = self._parts, self._made
+        prompt, tools = await parts.feed.opening()
+        await parts.ledger.flush()
+        resumed = request.resume_handle is not None
+        known = request.mark if resumed and isinstance(request.mark, frozenset) else frozenset()
+        parts.tools.seeded(made.agent.outstanding)
+        history = await made.live.view_since(known)
+        if resumed and request.mark is None:
+            history = []  # a handle that the host kept: the provider knows what it knew
+        self._seeded = known | frozenset(message.id for message in history)
+        return Setup(
+            instructions=prompt,
+            tools=tools,
+            history=tuple(history),
+            resume_handle=request.resume_handle,
+            manual_turns=made.config.manual_turns,
+            interruption=made.config.interruption,
+        )
+
+    async def opened(self) -> None:
+        """The first connection is open: what is known beside history goes in."""
+        self._parts.ledger.seeded(self._seeded)
+        await self._parts.feed.opened(fresh=True)
+
+    async def _reopened(self, told: Reconnected) -> None:
+        """A new connection carries the session. What it missed is told, and what the old one owed
+        is asked again: a question once, an answer from where it was heard (DESIGN 5.8)."""
+        parts = self._parts
+        parts.ledger.seeded(self._seeded)
+        await parts.feed.opened(fresh=not told.state_restored)
+        await self._tell_missed()
+        again = parts.asks.repeat()
+        for command in again:
+            parts.link.tell(command)
+        if not again and parts.due.answer and not self._replayed and not parts.tools.running:
+            parts.link.tell(parts.asks.new(GO_ON if parts.ledger.cut_short else "").again)
+        self._replayed = False
+
+    async def _tell_missed(self) -> None:
+        """Turns that were stored between the seed and the change."""
+        parts, live = self._parts, self._made.live
+        missed = await live.view_since(self._seeded | parts.ledger.pending)
+        text = transcript(missed)
+        if text and parts.link.tell(AppendContext(MEANWHILE + text)):
+            parts.ledger.tell_known(frozenset(message.id for message in missed))
+
+    async def _forgotten(self, known: frozenset[str]) -> None:
+        """The provider's conversation is the summary alone now."""
+        self._parts.ledger.seeded(known)
+        await self._parts.feed.opened(fresh=True)
+
+    # ---- quiet
+
+    def _on_quiet(self) -> None:
+        due = self._parts.due
+        if due.wake or due.speech:
+            self.later(self.orders.speak_at_pause)
+        elif self._parts.summaries.due:
+            self.later(self._summarise)
+
+    async def _summarise(self) -> None:
+        if self._parts.floor.gap:
+            await self._parts.summaries.run(self._parts.token.child())
+
+    def _owe(self) -> None:
+        self._parts.due.speech = True
+        self._parts.floor.wait_again()
+
+    def _given_up(self, error: AdapterError) -> None:
+        self._problem(error.code, "provider", str(error))
+
+    def _problem(self, code: str, stage: str, message: str) -> None:
+        self._made.notify(SessionProblem(code, stage, message))
+
+    # ---- assembly
+
+    def _assemble(self) -> Parts:
+        made, config = self._made, self._made.config
+        floor = Floor(config.quiet_ms / 1000, self._on_quiet)
+        link = Link(
+            made.adapter,
+            group=self._group,
+            setup=self._setup,
+            on_event=self._on_event,
+            on_state=self._on_state,
+            at_gap=lambda: floor.gap,
+            mark=lambda: ledger.known,
+        )
+        ledger = Ledger(
+            made.agent,
+            made.live,
+            made.can.output_format.rate,
+            position=link.position_of,
+            settled=link.settle,
+            words_wait_s=config.words_wait_s,
+        )
+        feed = Feed(
+            made.live,
+            made.can,
+            link.tell,
+            reconnect=link.move,
+            told=ledger.tell_known,
+            report=lambda stage, error: self._problem("ERR_TURN_PREPARER", stage, str(error)),
+            before_turn=config.before_turn,
+            events=config.events,
+        )
+        return Parts(
+            made=made,
+            link=link,
+            ledger=ledger,
+            feed=feed,
+            floor=floor,
+            asks=Asks(floor.expect, self._given_up),
+            tools=self._tool_path(link, ledger, feed, floor),
+            output=self._output(link, ledger, floor),
+            summaries=Summaries(
+                config.compaction,
+                made.live,
+                made.can,
+                link.tell,
+                renew=partial(link.move, fresh=True),
+                forgotten=self._forgotten,
+            ),
+            report=Report(made.live),
+            due=Due(),
+            later=self.later,
+            spawn=self.spawn,
+            problem=self._problem,
+            token=CancelToken(),
+        )
+
+    def _tool_path(self, link: Link, ledger: Ledger, feed: Feed, floor: Floor) -> ToolPath:
+        return ToolPath(
+            ToolParts(
+                live=self._made.live,
+                ledger=ledger,
+                feed=feed,
+                floor=floor,
+                tell=link.tell,
+                spawn=self.spawn,
+                connection=lambda: link.number,
+                respond=lambda: not floor.user_speaks,
+                owe=self._owe,
+            )
+        )
+
+    def _output(self, link: Link, ledger: Ledger, floor: Floor) -> Output:
+        return Output(
+            self._made.playback,
+            ledger,
+            floor,
+            self._made.can,
+            link.tell,
+            notify=self._made.notify,
+            spawn=self.spawn,
+            flush=lambda: self.later(ledger.flush),
+        )

@@ -1,0 +1,77 @@
+"""What a session tells its host: the provider's events that concern a host, and its own.
+
+A closed vocabulary of frozen values. Provider events come as they are (`events`), with item ids of
+the session's connections; what no host can use of them does not come at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .events import (
+    Audio,
+    ItemDone,
+    ResponseDone,
+    ResponseStarted,
+    Resumable,
+    Used,
+    UserSpeech,
+    UserTurn,
+    Words,
+)
+from .lifecycle_vocabulary import Phase
+from .link import Reconnected
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """connecting -> open <-> reconnecting -> closed (row 78)."""
+
+    state: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class OutputStopped:
+    """All sound handed out so far is void: what is not played yet must not be played. The items
+    are those whose sound was stopped before its end."""
+
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStored:
+    """The user's turn `item_id` is taken by the provider; it is message `message_id` in history,
+    now or as soon as its words are known. `start`, `end`: input samples of the session."""
+
+    item_id: str
+    message_id: str
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionProblem:
+    """Something failed; the call goes on unless `fatal`."""
+
+    code: str
+    stage: str
+    message: str
+    fatal: bool = False
+
+
+SessionEvent = (
+    StateChanged
+    | Reconnected
+    | SessionProblem
+    | OutputStopped
+    | TurnStored
+    | UserSpeech
+    | UserTurn
+    | Words
+    | ResponseStarted
+    | Audio
+    | ItemDone
+    | ResponseDone
+    | Used
+    | Resumable
+)
