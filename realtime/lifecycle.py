@@ -35,22 +35,10 @@ from .lifecycle_vocabulary import (
     Tick,
 )
 
-BACKOFF_S = (0.25, 0.5, 1.0, 2.0, 4.0)
-JITTER = 0.2
 ROTATE_SHARE, ROTATE_BEFORE_S = 0.9, 120.0
 """A connection with a cap moves at this share of it, or this long before it: whichever is later."""
 MOVE_AGAIN_S = 30.0
 """A move that failed for good is tried again after this long, while the old connection holds."""
-
-
-def backoff(failures: int, jitter: float = 0.0) -> float:
-    """Seconds to wait after `failures` tries in vain: 0, 0.25, 0.5, 1, 2, 4, 4, …
-
-    `jitter` in [-1, 1] stretches it by up to 20 %.
-    """
-    if failures < 1:
-        return 0.0
-    return BACKOFF_S[min(failures, len(BACKOFF_S)) - 1] * (1 + JITTER * jitter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

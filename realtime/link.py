@@ -17,15 +17,15 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
 from typing import assert_never
 
-from ..adapters.errors import AdapterError, ConnectionFailed, CredentialsRejected
+from ..adapters.errors import ConnectionFailed
 from . import lifecycle_vocabulary as voc
 from .carried import Handle, Meter
 from .commands import ProviderCommand, SendAudio
+from .dial import Dialler, DialParts
 from .events import Closed, GoAway, RealtimeEvent, Resumable, Used
-from .lifecycle import backoff, wakes_at
+from .lifecycle import wakes_at
 from .lifecycle_vocabulary import Phase
 from .linking import LinkConfig, LinkState, MakeSetup, Reconnected, Refresh, SetupRequest
 from .port import RealtimeAdapter
@@ -37,8 +37,6 @@ from .wire import Wire
 __all__ = ["Link", "LinkConfig", "LinkState", "MakeSetup", "Reconnected", "SetupRequest"]
 
 PACE_S = 0.02
-SETUP_FAILED = "ERR_REALTIME_SETUP"
-"""Something of ours failed while a connection was prepared."""
 
 
 class Link:
@@ -68,18 +66,14 @@ class Link:
         config: LinkConfig | None = None,
         jitter: Callable[[], float] | None = None,
     ) -> None:
-        self._adapter = adapter
         self._group = group
-        self._setup = setup
         self._on_event = on_event
         self._on_state = on_state
         self._at_gap = at_gap
         self._mark = mark
-        self._refresh = refresh
         self._config = config or LinkConfig()
-        self._jitter = jitter or (lambda: random.uniform(-1, 1))
         able = adapter.capabilities
-        self._rules = voc.Rules(
+        rules = voc.Rules(
             resume=able.resume,
             closes_first=able.closes_first,
             max_session_s=able.max_session_s,
@@ -88,14 +82,23 @@ class Link:
         )
         self._rate = able.input_format.rate
         self._ring = Ring(max(1, round(self._rate * self._config.ring_s)))
-        self._table = Table(self._perform, self._rules)
         self._handle = Handle()
+        parts = DialParts(
+            setup=setup,
+            refresh=refresh,
+            jitter=jitter or (lambda: random.uniform(-1, 1)),
+            handle=self._handle,
+            leave=self._leave,
+            hear=self._hear,
+            outcome=self._dialled,
+        )
+        self._dialler = Dialler(adapter, group, parts, self._config)
         self._meter = Meter()
+        self._table = Table(self._perform, rules)
         self._turned = asyncio.Event()  # open for the first time, or closed
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self._wire: Wire | None = None
-        self._next: Wire | None = None
         self._dialling: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
         self._announced = LinkState("connecting")
@@ -199,12 +202,14 @@ class Link:
     def _perform(self, effect: voc.Effect) -> None:
         match effect:
             case voc.Dial():
-                self._dialling = self._spawn(self._dial(effect))
+                planned, first = self._table.state.planned, self._announced.phase == "connecting"
+                work = self._dialler.dial(effect, planned=planned, first=first)
+                self._dialling = self._spawn(work)
             case voc.Abort():
                 if self._dialling is not None:
                     self._dialling.cancel()
             case voc.Adopt():
-                old, self._wire, self._next = self._wire, self._next, None
+                old, self._wire = self._wire, self._dialler.take()
                 self._meter.connections += 1
                 self._retire(old)
             case voc.Resume():
@@ -217,38 +222,10 @@ class Link:
             case _:
                 assert_never(effect)
 
-    async def _dial(self, dial: voc.Dial) -> None:
-        """One attempt, up to its Connected or Failed. Task of the session's group."""
-        loop = asyncio.get_running_loop()
-        wire = Wire(self._hear)
-        try:
-            await asyncio.sleep(backoff(dial.failures, self._jitter()))
-            if dial.close_first:
-                await self._leave()
-            if dial.refresh and self._refresh is not None:
-                self._adapter = await self._refresh()
-            await self._connect(wire, dial)
-        except AdapterError as error:
+    def _dialled(self, event: voc.Connected | voc.Failed, error: Exception | None) -> None:
+        if error is not None:
             self._error = error
-            rejected = isinstance(error, CredentialsRejected)
-            self._table.feed(voc.Failed(loop.time(), error.code, error.retryable, rejected))
-        except Exception as error:
-            self._error = error
-            later = self._announced.phase != "connecting"
-            self._table.feed(voc.Failed(loop.time(), SETUP_FAILED, later))
-        else:
-            self._next = wire
-            self._table.feed(voc.Connected(loop.time()))
-            if self._wire is not wire:  # nobody waits for it any more, or it is gone already
-                await wire.close(self._config.close_timeout_s)
-
-    async def _connect(self, wire: Wire, dial: voc.Dial) -> None:
-        handle = self._handle.value if dial.resume else None
-        mark = self._handle.mark if dial.resume else None
-        planned = self._table.state.planned
-        setup = await self._setup(SetupRequest(handle, mark, dial.attempt, planned))
-        setup = replace(setup, resume_handle=handle)
-        await wire.open(self._adapter, setup, self._group, self._config.connect_timeout_s)
+        self._table.feed(event)
 
     async def _leave(self) -> None:
         """Close the connection before another is opened; its last events still count."""
@@ -264,7 +241,7 @@ class Link:
             return
         kept = self._ring.since(self._settled)
         self._settled = kept.start
-        pacing = self._config.pacing if self._adapter.capabilities.paced_input else None
+        pacing = self._config.pacing if self._dialler.adapter.capabilities.paced_input else None
         send = _sender(wire)
         wire.uplink = Uplink(self._ring, self._rate, send, start=kept.start, pacing=pacing, now=now)
         if not resume.first:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from ..adapters.socket import ATTEMPTS
 from ..media.errors import MediaValueError
 from .lifecycle_vocabulary import Phase
 from .port import RealtimeAdapter, Setup
@@ -23,7 +24,7 @@ class LinkConfig:
     pacing             for providers whose time is the audio we send
     """
 
-    attempts: int = 8
+    attempts: int = ATTEMPTS
     ring_s: float = 12.0
     connect_timeout_s: float = 15.0
     close_timeout_s: float = 12.0
