@@ -2,109 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import openai
 import pytest
-from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
 from tests.simulators import tone_words
-from tests.simulators.openai_realtime import OpenAIRealtimeServer, openai_realtime
-from tests.simulators.openai_realtime_types import unknown_fields
-from tests.simulators.realtime_script import Asked, Reply, Script
+from tests.simulators.openai_realtime_client import (
+    FAST,
+    Client,
+    answering,
+    session,
+    user,
+)
+from tests.simulators.realtime_script import (
+    Asked,
+    Call,
+    Reply,
+    Script,
+)
+from voxglove.media import g711
 
 pytestmark = pytest.mark.real_loop
-MODEL = "gpt-realtime-2"
-RATE = 24_000
-FAST = 50.0
-Event = dict[str, Any]
-
-
-@dataclass
-class Client:
-    """The SDK's connection; every event is checked by the SDK's types before a test sees it."""
-
-    sdk: AsyncRealtimeConnection
-    server: OpenAIRealtimeServer
-    seen: list[Event] = field(default_factory=list)
-
-    async def next(self) -> Event:
-        async with asyncio.timeout(5):
-            event = json.loads(await self.sdk.recv_bytes())
-        assert unknown_fields(event) == []
-        self.seen.append(event)
-        return dict(event)
-
-    async def until(self, kind: str, times: int = 1) -> Event:
-        """The event of this type that comes next, or the so-manieth."""
-        while True:
-            event = await self.next()
-            times -= event["type"] == kind
-            if not times:
-                return event
-
-    async def setup(self, **session: Any) -> Event:
-        """Send a session.update and wait for its answer."""
-        await self.sdk.session.update(session={"type": "realtime", **session})  # type: ignore[typeddict-item]
-        return (await self.until("session.updated"))["session"]  # type: ignore[no-any-return]
-
-    async def push(self, text: str, silence_ms: int = 0, piece_ms: int = 100) -> None:
-        """Speak, and be silent after it."""
-        silence = np.zeros(RATE * silence_ms // 1_000, np.int16)
-        pcm = np.concatenate([tone_words.speak(text, RATE), silence]).tobytes()
-        size = RATE * 2 * piece_ms // 1_000
-        for at in range(0, len(pcm), size):
-            audio = base64.b64encode(pcm[at : at + size]).decode()
-            await self.sdk.input_audio_buffer.append(audio=audio)
-
-    def types(self) -> list[str]:
-        """Of the events so far, repeated deltas told once."""
-        kinds = [event["type"] for event in self.seen]
-        return [one for at, one in enumerate(kinds) if at == 0 or kinds[at - 1] != one]
-
-    def heard(self, item_id: str = "") -> str:
-        """The words in the model's sound."""
-        pcm = b"".join(
-            base64.b64decode(event["delta"])
-            for event in self.seen
-            if event["type"] == "response.output_audio.delta"
-            and event["item_id"].startswith(item_id)
-        )
-        return " ".join(tone_words.read(pcm, RATE))
-
-    def of(self, kind: str) -> list[Event]:
-        return [event for event in self.seen if event["type"] == kind]
-
-
-@asynccontextmanager
-async def session(script: Script, **options: Any) -> AsyncIterator[Client]:
-    """A server, and the official SDK connected to it."""
-    async with openai_realtime(script, **options) as server:
-        async with (
-            openai.AsyncOpenAI(api_key="test-key", base_url=server.http + "/v1") as sdk,
-            sdk.realtime.connect(model=MODEL) as connection,
-        ):
-            yield Client(connection, server)
-        assert server.faults == []
-
-
-def answering(*replies: Reply, asked: list[Asked] | None = None) -> Callable[[Asked], Reply]:
-    """An answer that gives these replies one after another."""
-    rest = list(replies)
-
-    def answer(question: Asked) -> Reply:
-        if asked is not None:
-            asked.append(question)
-        return rest.pop(0)
-
-    return answer
 
 
 async def test_official_sdk_completes_a_session_by_voice() -> None:
@@ -140,3 +60,169 @@ def _spoken(client: Client) -> list[str]:
     """The deltas of speech as they came: words and sound interleave freely."""
     deltas = ("response.output_audio.delta", "response.output_audio_transcript.delta")
     return [one for one in client.types() if one in deltas]
+
+
+async def test_official_sdk_completes_a_session_by_typed_text() -> None:
+    asked: list[Asked] = []
+    script = Script(answer=answering(Reply(text="hotel india"), asked=asked), speed=FAST)
+    async with session(script) as client:
+        await client.setup(output_modalities=["text"], instructions="Be brief.")
+        item = await client.item(**user("kilo lima"))
+        done = await client.ask()
+        assert done["output"][0]["content"] == [{"type": "output_text", "text": "hotel india"}]
+        deltas = [event["delta"] for event in client.of("response.output_text.delta")]
+        assert deltas == ["hotel", " india"]
+        assert (asked[0].by, asked[0].text) == ("text", "kilo lima")
+        assert asked[0].instructions == "Be brief."
+        assert client.server.items() == [("user", "kilo lima"), ("assistant", "hotel india")]
+        assert client.server.response_creates == 1
+        await client.sdk.conversation.item.retrieve(item_id=item["id"])
+        assert (await client.until("conversation.item.retrieved"))["item"] == item
+        await client.sdk.conversation.item.delete(item_id=item["id"])
+        await client.until("conversation.item.deleted")
+        assert client.server.items() == [("assistant", "hotel india")]
+        assert client.server.violations == []
+
+
+async def test_official_sdk_completes_a_session_with_a_tool_round_trip() -> None:
+    calls = (Call(name="weather", arguments={"city": "Nairobi"}), Call(name="clock", id="call_x"))
+    asked: list[Asked] = []
+    replies = (Reply(text="one", calls=calls), Reply(text="golf"))
+    script = Script(answer=answering(*replies, asked=asked), speed=FAST)
+    tools = [
+        {"type": "function", "name": name, "parameters": {"type": "object", "properties": {}}}
+        for name in ("weather", "clock")
+    ]
+    async with session(script) as client:
+        await client.setup(tools=tools)
+        done = await client.ask()
+        assert [item["type"] for item in done["output"]] == [
+            *("message", "function_call", "function_call")
+        ]
+        weather, clock = done["output"][1:]
+        assert json.loads(weather["arguments"]) == {"city": "Nairobi"}
+        assert clock["call_id"] == "call_x"
+        for call_id, output in ((weather["call_id"], "warm"), ("call_x", "noon")):
+            await client.item(type="function_call_output", call_id=call_id, output=output)
+        await client.ask()
+        assert (asked[0].by, asked[0].tools) == ("request", ["weather", "clock"])
+        assert asked[1].by == "results"
+        assert asked[1].results == client.server.outputs
+        assert client.server.outputs == {weather["call_id"]: "warm", "call_x": "noon"}
+        assert client.server.violations == []
+        await client.item(type="function_call_output", call_id="call_x", output="late")
+        assert client.server.violations == ["second output for call_x"]
+
+
+async def test_official_sdk_completes_a_session_with_cancel_and_truncate() -> None:
+    words = "alpha bravo charlie delta echo foxtrot"
+    async with session(Script(answer=answering(Reply(text=words)), speed=4)) as client:
+        await client.sdk.response.create()
+        first = await client.until("response.output_audio.delta", times=10)
+        await client.sdk.response.cancel()
+        done = (await client.until("response.done"))["response"]
+        assert (done["status"], done["status_details"]["reason"]) == (
+            *("cancelled", "client_cancelled"),
+        )
+        assert done["output"][0]["status"] == "incomplete"
+        cut_ms = tone_words.STEP_MS * 2
+        await client.sdk.conversation.item.truncate(
+            item_id=first["item_id"], content_index=0, audio_end_ms=cut_ms
+        )
+        await client.until("conversation.item.truncated")
+        assert client.server.items() == [("assistant", "alpha bravo")]
+        await client.sdk.response.cancel()
+        error = (await client.until("error"))["error"]
+        assert error["code"] == "response_cancel_not_active"
+        assert client.server.violations == [], "to lose a race is no offence"
+        assert client.server.record.refusals == ["response_cancel_not_active"]
+
+
+async def test_official_sdk_completes_a_session_after_an_error() -> None:
+    async with session(Script(speed=FAST)) as client:
+        await client.sdk.send({"type": "input_audio_buffer.commit", "event_id": "mine"})
+        error = (await client.until("error"))["error"]
+        assert (error["code"], error["event_id"]) == ("input_audio_buffer_commit_empty", "mine")
+        assert (await client.ask())["status"] == "completed"
+        assert len(client.server.violations) == 1
+
+
+async def test_official_sdk_completes_a_session_with_barge_in() -> None:
+    replies = (Reply(text="alpha bravo charlie delta echo foxtrot golf"), Reply(text="zero"))
+    async with session(Script(answer=answering(*replies), speed=2)) as client:
+        await client.push("one", silence_ms=600)
+        await client.until("response.output_audio.delta", times=5)
+        await client.push("two", silence_ms=600)
+        stopped = (await client.until("response.done"))["response"]
+        assert stopped["status_details"] == {"type": "cancelled", "reason": "turn_detected"}
+        await client.until("response.done")
+        assert client.server.turns == ["one", "two"]
+        own = [event for event in client.seen if event["type"].startswith("input_audio_buffer")]
+        ids = [event["item_id"] for event in own]
+        assert ids[:3] == [ids[0]] * 3 and ids[3:] == [ids[3]] * 3 != ids[:3]
+        at = client.seen.index
+        assert at(own[3]) < at(client.of("response.done")[0]) < at(own[4])
+
+
+async def test_official_sdk_completes_a_session_with_turns_by_hand() -> None:
+    async with session(Script(speed=FAST)) as client:
+        await client.setup(audio={"input": {"turn_detection": None}})
+        await client.push("kilo")
+        await client.sdk.input_audio_buffer.clear()
+        await client.until("input_audio_buffer.cleared")
+        await client.push("lima")
+        await client.sdk.input_audio_buffer.commit()
+        await client.until("conversation.item.done")
+        await client.ask()
+        assert client.server.turns == ["lima"]
+        assert client.heard() == "echo lima"
+        assert client.of("input_audio_buffer.speech_started") == []
+
+
+async def test_official_sdk_gets_a_summary_out_of_band_beside_a_response() -> None:
+    script = Script(answer=answering(Reply(text="alpha bravo charlie")), speed=4, summary="papa")
+    async with session(script) as client:
+        await client.sdk.response.create()
+        await client.until("response.output_audio.delta")
+        summary = await client.ask(
+            conversation="none", output_modalities=["text"], metadata={"purpose": "summary"}
+        )
+        assert summary["conversation_id"] is None
+        assert summary["metadata"] == {"purpose": "summary"}
+        assert summary["output"][0]["content"][0]["text"] == "papa"
+        await client.until("response.done")
+        assert client.server.items() == [("assistant", "alpha bravo charlie")]
+
+
+async def test_words_come_as_late_as_the_script_says() -> None:
+    script = Script(answer=answering(Reply(text="one two", words_late_s=0.1)), speed=FAST)
+    async with session(script) as client:
+        await client.setup(audio={"input": {"transcription": {"model": "whisper-1"}}})
+        await client.push("tango", silence_ms=600)
+        await client.until("response.done")
+        kind = "conversation.item.input_audio_transcription.completed"
+        assert client.of(kind) == []
+        assert (await client.until(kind))["transcript"] == "tango"
+
+
+@pytest.mark.parametrize("status", ["incomplete", "failed"])
+async def test_a_response_that_ends_badly_closes_what_is_open(status: Any) -> None:
+    async with session(Script(answer=answering(Reply(text="one", status=status)))) as client:
+        done = await client.ask()
+        assert (done["status"], done["status_details"]["type"]) == (status, status)
+        assert done["output"][0]["status"] == "incomplete"
+        assert len(client.of("response.output_item.done")) == 1
+
+
+async def test_g711_both_ways() -> None:
+    async with session(Script(answer=answering(Reply(text="golf hotel")), speed=FAST)) as client:
+        law = {"format": {"type": "audio/pcmu"}}
+        await client.setup(audio={"input": {**law, "turn_detection": None}, "output": law})
+        pcm = g711.ulaw_encode(tone_words.speak("india", 8_000))
+        await client.sdk.input_audio_buffer.append(audio=base64.b64encode(pcm).decode())
+        await client.sdk.input_audio_buffer.commit()
+        await client.ask()
+        deltas = client.of("response.output_audio.delta")
+        said = b"".join(base64.b64decode(event["delta"]) for event in deltas)
+        assert tone_words.read(g711.ulaw_decode(said), 8_000) == ["golf", "hotel"]
+        assert client.server.turns == ["india"]
