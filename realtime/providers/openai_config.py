@@ -21,6 +21,12 @@ NoiseReduction = Literal["near_field", "far_field"]
 KeyHeader = Literal["authorization", "api-key"]
 
 
+def _check(field: str, holds: bool, remedy: str) -> None:
+    if not holds:
+        name = field if "." in field else f"OpenAIRealtimeConfig.{field}"
+        raise UsageError(f"{name}: {remedy}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerVad:
     """Turns end after silence.
@@ -106,9 +112,3 @@ class OpenAIRealtimeConfig:
         _check("truncation", isinstance(share, str) or 0 < share <= 1, "use a share in 0..1")
         _check("max_output_tokens", tokens is None or 1 <= tokens <= 4096, "use 1..4,096 or None")
         _check("connect_s", self.connect_s > 0, "use more than 0")
-
-
-def _check(field: str, holds: bool, remedy: str) -> None:
-    if not holds:
-        name = field if "." in field else f"OpenAIRealtimeConfig.{field}"
-        raise UsageError(f"{name}: {remedy}")

@@ -91,8 +91,8 @@ class Requests:
     def created(self, response_id: str, tag: str) -> Request | None:
         """A response began; the request it answers, None for one of the provider's own."""
         request = self._sent.pop(tag, None)
-        if request is None and not self._awaited and self._asked is not None:
-            request = self._sent.pop(self._asked.tag, None)  # metadata was lost
+        if not tag and not self._awaited and self._asked is not None:
+            request = self._sent.pop(self._asked.tag, None)  # a server that drops metadata
         if request is None:
             self._awaited = False
         elif request is self._asked:

@@ -1,0 +1,110 @@
+"""Makes OpenAI codecs for golden transcripts and tests, and reads what they send."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+
+from openai.types.realtime import RealtimeClientEvent
+from pydantic import BaseModel, TypeAdapter
+
+from tests.realtime.golden_runner import Options
+from voxglove.adapters.credentials import Secret
+from voxglove.realtime.commands import ProviderCommand
+from voxglove.realtime.events import RealtimeEvent
+from voxglove.realtime.port import Setup
+from voxglove.realtime.providers.openai import OpenAIRealtimeConfig, SemanticVad, ServerVad
+from voxglove.realtime.providers.openai_wire import OpenAICodec
+
+KEY = Secret("sk-test")
+CLIENT = TypeAdapter[BaseModel](RealtimeClientEvent)
+
+
+def make(options: Options) -> OpenAICodec:
+    """A codec whose configuration a transcript's `%` line gives; `server_vad` and `semantic_vad`
+    hold fields of the turn detection."""
+    rest = dict(options)
+    server, semantic = rest.pop("server_vad", None), rest.pop("semantic_vad", None)
+    if isinstance(server, dict):
+        rest["turn_detection"] = ServerVad(**server)
+    if isinstance(semantic, dict):
+        rest["turn_detection"] = SemanticVad(**semantic)
+    return OpenAICodec(OpenAIRealtimeConfig(key=KEY, **rest))  # type: ignore[arg-type]
+
+
+def extras(value: object) -> Iterator[str]:
+    """Fields that the vendor's own types do not know, at any depth."""
+    if isinstance(value, BaseModel):
+        yield from value.model_extra or {}
+        for name in type(value).model_fields:
+            yield from extras(getattr(value, name))
+    elif isinstance(value, list):
+        for one in value:
+            yield from extras(one)
+
+
+def assert_sdk_takes(frame: str) -> None:
+    """The vendor's own types read a frame of ours, and know all of it."""
+    event = CLIENT.validate_json(frame)
+    assert list(extras(event)) == [], frame
+
+
+class Wire:
+    """A codec with the provider's side in a test's hand."""
+
+    def __init__(self, setup: Setup | None = None, **options: object) -> None:
+        self.codec = make(options)
+        self.codec.begin(setup or Setup(instructions="Be kind."))
+        self.events: list[RealtimeEvent] = []
+        self.sent: list[dict[str, object]] = []
+        self._responses = 0
+        self.server("session.created", session={"id": "sess_1"})
+        self.server("session.updated", session={"id": "sess_1"})
+        self.sent.clear()
+
+    def server(self, kind: str, **fields: object) -> list[RealtimeEvent]:
+        """The provider sends a frame; the events of it."""
+        frame = json.dumps({"type": kind, "event_id": "event_1", **fields})
+        return self._note(self.codec.receive(frame))
+
+    def tell(self, command: ProviderCommand) -> list[RealtimeEvent]:
+        """The session tells something; the events of it."""
+        return self._note(self.codec.tell(command))
+
+    def types(self) -> list[object]:
+        """The types of the frames that were sent since the last look."""
+        kinds = [frame["type"] for frame in self.sent]
+        self.sent.clear()
+        return kinds
+
+    def respond(self, response_id: str, *, own: bool = False) -> list[RealtimeEvent]:
+        """The provider begins a response: to our newest request, or one of its own."""
+        metadata: object = None
+        if not own:
+            asked = [one for one in self.sent if one["type"] == "response.create"]
+            response = asked[-1]["response"]
+            assert isinstance(response, dict)
+            metadata = response["metadata"]
+        return self.server("response.created", response={"id": response_id, "metadata": metadata})
+
+    def speak(self, response_id: str, item_id: str, pcm: bytes, *, done: bool = True) -> None:
+        """The provider says something in an item of a response."""
+        ids = {"response_id": response_id, "item_id": item_id}
+        item = {"id": item_id, "type": "message", "role": "assistant"}
+        self.server("response.output_item.added", response_id=response_id, item=item)
+        self.server("conversation.item.added", item=item)
+        self.server("response.output_audio.delta", delta=base64.b64encode(pcm).decode(), **ids)
+        if done:
+            self.server("response.output_audio.done", **ids)
+            self.server("response.output_item.done", response_id=response_id, item=item)
+
+    def done(self, response_id: str, status: str = "completed", **more: object) -> None:
+        """The provider ends a response."""
+        self.server("response.done", response={"id": response_id, "status": status, **more})
+
+    def _note(self, events: list[RealtimeEvent]) -> list[RealtimeEvent]:
+        self.events += events
+        for frame in self.codec.take():
+            self.sent.append(json.loads(frame))
+        return events

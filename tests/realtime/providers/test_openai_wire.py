@@ -1,0 +1,529 @@
+"""OpenAI Realtime's codec: golden transcripts, cuts, one response at a time, items, ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.realtime import golden_runner
+from tests.realtime.providers.openai_make import Wire, assert_sdk_takes, make
+from voxglove.core.errors import UsageError
+from voxglove.core.model import ToolSpec
+from voxglove.realtime.commands import (
+    AppendContext,
+    CommitTurn,
+    CutOutput,
+    ForgetBefore,
+    RequestResponse,
+    SendAudio,
+    SendImage,
+    SendText,
+    SendToolResults,
+    SendVideoFrame,
+    SpeechBoundary,
+    Summarise,
+    ToolOutput,
+    UpdateAgent,
+)
+from voxglove.realtime.events import (
+    Audio,
+    Closed,
+    Interrupted,
+    ItemDone,
+    ProviderProblem,
+    ResponseDone,
+    ResponseStarted,
+    Summary,
+    ToolCalls,
+    UserTurn,
+    Words,
+)
+from voxglove.realtime.port import Setup
+from voxglove.realtime.providers.openai import ServerVad
+
+GOLDEN = golden_runner.transcripts("openai")
+SECOND = bytes(48_000)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_golden(path: Path) -> None:
+    golden_runner.run(path, make)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_the_sdk_knows_every_field_we_send(path: Path) -> None:
+    for frame in golden_runner.read(path).client_frames():
+        assert_sdk_takes(frame)
+
+
+def test_the_check_of_fields_can_fail() -> None:
+    with pytest.raises(AssertionError):
+        assert_sdk_takes('{"type": "response.create", "response": {"modalities": ["text"]}}')
+
+
+def test_there_is_a_transcript_of_every_kind() -> None:
+    sent = {json.loads(one)["type"] for path in GOLDEN for one in _frames(path)}
+    assert sent >= {
+        *("session.update", "input_audio_buffer.append", "input_audio_buffer.commit"),
+        *("conversation.item.create", "conversation.item.delete", "conversation.item.truncate"),
+        *("response.create", "response.cancel"),
+    }
+
+
+def _frames(path: Path) -> list[str]:
+    return list(golden_runner.read(path).client_frames())
+
+
+# -- what a cut does --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("heard_ms", "frames"),
+    [
+        (400, [("conversation.item.truncate", 400)]),
+        (999, [("conversation.item.truncate", 999)]),
+        (1_000, []),
+        (5_000, []),
+        (0, [("conversation.item.delete", None)]),
+        (-5, [("conversation.item.delete", None)]),
+    ],
+)
+def test_voice_row_092_an_answer_is_cut_where_playback_was(
+    heard_ms: int, frames: list[tuple[str, int | None]]
+) -> None:
+    wire = spoken(Wire())
+    wire.done("resp_1")
+    assert wire.tell(CutOutput({"item_a": heard_ms})) == [Interrupted("item_a")]
+    assert [(one["type"], one.get("audio_end_ms")) for one in wire.sent] == frames
+
+
+def test_voice_row_092_a_cut_beyond_what_came_is_clamped_while_more_would_have_come() -> None:
+    wire = spoken(Wire(), done=False)
+    wire.tell(CutOutput({"item_a": 1_500}))
+    assert [one.get("audio_end_ms") for one in wire.sent] == [None, 1_000]
+    assert wire.types() == ["response.cancel", "conversation.item.truncate"]
+
+
+def test_voice_row_092_with_interruption_off_nothing_is_cancelled() -> None:
+    wire = spoken(Wire(Setup(instructions="", interruption=False)), done=False)
+    assert wire.tell(CutOutput({"item_a": 300}, cancel=False)) == [Interrupted("item_a")]
+    assert wire.sent == []
+    wire.speak("resp_1", "item_a", SECOND)
+    assert isinstance(wire.events[-3], Audio)
+    wire.done("resp_1")
+    assert wire.sent == [
+        {
+            "type": "conversation.item.truncate",
+            "item_id": "item_a",
+            "content_index": 0,
+            "audio_end_ms": 300,
+        }
+    ]
+
+
+def test_a_second_cut_only_takes_more_away() -> None:
+    wire = spoken(Wire())
+    wire.done("resp_1")
+    wire.tell(CutOutput({"item_a": 400}))
+    wire.tell(CutOutput({"item_a": 600}))
+    wire.tell(CutOutput({"item_a": 200}))
+    assert [one["audio_end_ms"] for one in wire.sent] == [400, 200]
+
+
+def test_every_cut_is_answered_once_whatever_runs() -> None:
+    wire = Wire()
+    assert wire.tell(CutOutput()) == [Interrupted()]
+    assert wire.tell(CutOutput({"item_unknown": 10})) == [Interrupted("item_unknown")]
+    assert wire.sent == []
+
+
+def test_nothing_of_a_cut_response_is_passed_on() -> None:
+    wire = spoken(Wire(), done=False)
+    wire.tell(CutOutput({"item_a": 500}))
+    wire.events.clear()
+    wire.speak("resp_1", "item_a", SECOND)
+    wire.done("resp_1", "cancelled")
+    assert wire.events == [
+        Words("assistant", "item_a", "", final=True),
+        ItemDone("item_a"),
+        ResponseDone("resp_1", "cancelled"),
+    ]
+
+
+def test_a_response_that_was_cut_before_it_began_is_cancelled_when_it_does() -> None:
+    wire = Wire()
+    wire.tell(RequestResponse(request_id="q"))
+    wire.tell(CutOutput())
+    assert wire.types() == ["response.create"]
+    wire.server("response.created", response={"id": "resp_1", "metadata": {"request": "r1"}})
+    assert wire.events[-1] == ResponseStarted("resp_1", "q")
+    assert wire.sent == [{"type": "response.cancel", "response_id": "resp_1"}]
+    wire.speak("resp_1", "item_a", SECOND)
+    assert not any(isinstance(event, Audio) for event in wire.events)
+
+
+def test_verbatim_speech_is_no_history_and_cannot_be_truncated() -> None:
+    wire = Wire()
+    wire.tell(RequestResponse("Mind the gap.", "v", verbatim=True))
+    create = wire.sent[-1]["response"]
+    assert isinstance(create, dict)
+    assert (create["conversation"], create["input"]) == ("none", [])
+    wire.respond("resp_1")
+    wire.speak("resp_1", "item_a", SECOND)
+    wire.types()
+    wire.tell(CutOutput({"item_a": 300}))
+    assert wire.types() == ["response.cancel"]
+    wire.done("resp_1", usage={"input_tokens": 9, "output_tokens": 1})
+    assert [getattr(event, "context_tokens", None) for event in wire.events[-2:]] == [None, None]
+
+
+# -- one response at a time -------------------------------------------------------------------
+
+
+def test_requests_wait_for_the_response_that_runs() -> None:
+    wire = spoken(Wire())
+    wire.types()
+    wire.tell(RequestResponse("First.", "a"))
+    wire.tell(SendText("typed"))
+    wire.tell(RequestResponse("Second.", "b"))
+    wire.tell(SendText("typed again"))
+    assert wire.types() == ["conversation.item.create"] * 2
+    asked: list[object] = []
+    for number in range(2, 6):
+        wire.done(f"resp_{number - 1}")
+        if not wire.sent:
+            break
+        asked.append(dict(wire.sent[-1]["response"]).get("instructions"))  # type: ignore[call-overload]
+        wire.respond(f"resp_{number}")
+        wire.sent.clear()
+    assert asked == ["Be kind.\n\nFirst.", None, "Be kind.\n\nSecond."]
+
+
+def test_two_named_requests_are_two_responses() -> None:
+    wire = spoken(Wire())
+    wire.types()
+    wire.tell(SendText("one", request_id="a"))
+    wire.tell(SendText("two", request_id="b"))
+    wire.tell(SendText("three"))
+    begun: list[str] = []
+    for number in range(2, 6):
+        wire.done(f"resp_{number - 1}")
+        if "response.create" not in [one["type"] for one in wire.sent]:
+            break
+        started = wire.respond(f"resp_{number}")[0]
+        assert isinstance(started, ResponseStarted)
+        begun.append(started.request_id)
+        wire.sent.clear()
+    assert begun == ["a", "b"]
+
+
+def test_a_request_waits_for_the_answer_to_a_taken_turn() -> None:
+    wire = Wire()
+    wire.server("input_audio_buffer.speech_stopped", item_id="u", audio_end_ms=900)
+    wire.server("input_audio_buffer.committed", item_id="u")
+    assert wire.codec.due
+    wire.tell(RequestResponse("x"))
+    assert wire.types() == []
+    wire.respond("resp_1", own=True)
+    wire.done("resp_1")
+    assert wire.types() == ["response.create"]
+    assert wire.codec.due
+
+
+def test_a_turn_whose_own_response_was_refused_is_asked_for() -> None:
+    wire = spoken(Wire(Setup(instructions="", interruption=False)))
+    wire.types()
+    wire.server("input_audio_buffer.speech_stopped", item_id="u", audio_end_ms=900)
+    wire.server("input_audio_buffer.committed", item_id="u")
+    busy = {"type": "invalid_request_error", "code": "conversation_already_has_active_response"}
+    wire.server("error", error=busy)
+    wire.done("resp_1")
+    assert wire.types() == ["response.create"]
+
+
+def test_a_commit_of_ours_is_answered_only_if_it_took_something() -> None:
+    wire = Wire()
+    wire.tell(CommitTurn())
+    event_id = wire.sent[-1]["event_id"]
+    empty = {"code": "input_audio_buffer_commit_empty", "event_id": event_id}
+    assert wire.server("error", error=empty) == []
+    assert wire.types() == ["input_audio_buffer.commit"]
+    wire.tell(SendAudio(SECOND))
+    wire.tell(CommitTurn())
+    turn = wire.server("input_audio_buffer.committed", item_id="u")
+    assert turn == [UserTurn("u", None, 1_000)]
+    assert wire.types()[1:] == ["input_audio_buffer.commit", "response.create"]
+
+
+def test_summaries_run_beside_and_are_nobody_elses() -> None:
+    wire = spoken(Wire())
+    wire.types()
+    wire.tell(Summarise("s1", "One."))
+    wire.respond("sum_1")
+    wire.tell(Summarise("s2", "Two."))
+    wire.respond("sum_2")
+    assert wire.types() == ["response.create"] * 2
+    item = {"id": "i", "type": "message", "content": [{"type": "output_text", "text": "Two. "}]}
+    wire.done("sum_2", output=[item], usage={"input_tokens": 5, "output_tokens": 2})
+    wire.done("sum_1", "incomplete", output=[item])
+    said = [(event.request_id, event.text) for event in wire.events if isinstance(event, Summary)]
+    assert said == [("s2", "Two."), ("s1", "")]
+    assert [event for event in wire.events if isinstance(event, ResponseStarted)] == [
+        ResponseStarted("resp_1", "q")
+    ]
+    wire.done("resp_1")
+    assert not wire.codec.due
+
+
+# -- conversation -----------------------------------------------------------------------------
+
+
+def test_voice_row_085_context_of_a_key_replaces_the_one_before() -> None:
+    wire = Wire()
+    for words in ("one", "two", "three"):
+        wire.tell(AppendContext(words, "k"))
+    wire.tell(AppendContext("elsewhere"))
+    held = conversation(wire)
+    assert held == [("system", "three"), ("system", "elsewhere")]
+
+
+def test_voice_row_088_context_is_silent_and_an_instruction_no_part_of_the_conversation() -> None:
+    wire = Wire()
+    wire.tell(AppendContext("VIP"))
+    assert wire.types() == ["conversation.item.create"]
+    wire.tell(RequestResponse("Greet."))
+    assert wire.types() == ["response.create"]
+
+
+def test_voice_row_082_new_tools_go_out_before_the_result_that_follows() -> None:
+    wire = called(Wire(), "call_1")
+    wire.types()
+    wire.tell(UpdateAgent(tools=(ToolSpec("b", "", {}),)))
+    wire.tell(SendToolResults((ToolOutput("call_1", "a", "done"),)))
+    assert wire.types() == ["session.update", "conversation.item.create", "response.create"]
+
+
+def test_voice_row_089_a_summary_takes_the_place_of_what_it_covers() -> None:
+    wire = called(Wire(), "call_1", "call_2")
+    wire.tell(SendToolResults((ToolOutput("call_1", "a", "done"),), respond=False))
+    wire.tell(AppendContext("clock", "k"))
+    wire.tell(SendText("covered", respond=False))
+    wire.tell(Summarise("s", "Sum up."))
+    wire.respond("sum_1")
+    wire.tell(SendText("newer", respond=False))
+    item = {"type": "message", "content": [{"type": "output_text", "text": "All."}]}
+    wire.done("sum_1", output=[item])
+    wire.tell(ForgetBefore("All."))
+    left = conversation(wire)
+    assert left[0] == ("system", "Summary of the conversation so far:\nAll.")
+    assert left[1:] == [("function_call", "call_2"), ("system", "clock"), ("user", "newer")]
+
+
+def test_what_is_being_answered_is_not_forgotten() -> None:
+    wire = Wire()
+    wire.tell(SendText("old", respond=False))
+    wire.tell(SendText("new"))
+    wire.respond("resp_1")
+    wire.speak("resp_1", "item_a", SECOND, done=False)
+    wire.tell(ForgetBefore("All."))
+    deleted = [one["item_id"] for one in wire.sent if one["type"] == "conversation.item.delete"]
+    assert deleted == ["vg_1"]
+
+
+def test_the_camera_is_one_item() -> None:
+    wire = Wire()
+    for number in range(3):
+        wire.tell(SendVideoFrame(bytes([number])))
+        wire.server("input_audio_buffer.speech_started", item_id=f"u{number}", audio_start_ms=1)
+    assert [kind for kind, _ in conversation(wire)] == ["user"]
+    wire.server("input_audio_buffer.speech_started", item_id="u9", audio_start_ms=1)
+    assert len(conversation(wire)) == 1
+
+
+def test_a_result_without_a_call_goes_nowhere() -> None:
+    wire = called(Wire(), "call_1")
+    wire.types()
+    wire.tell(SendToolResults((ToolOutput("call_9", "a", "x"),)))
+    assert wire.types() == []
+    wire.tell(SendToolResults((ToolOutput("call_1", "a", "x"),), respond=False))
+    wire.tell(SendToolResults((ToolOutput("call_1", "a", "x"),)))
+    assert wire.types() == ["conversation.item.create"]
+
+
+# -- turns that our side ends -----------------------------------------------------------------
+
+
+def test_a_manual_turn_begins_with_its_lead_and_ends_with_a_request() -> None:
+    wire = Wire(Setup(instructions="", manual_turns=True))
+    wire.tell(SendAudio(SECOND * 3))
+    wire.tell(SpeechBoundary(speaking=True))
+    assert wire.types()[-2:] == ["input_audio_buffer.clear", "input_audio_buffer.append"]
+    wire.tell(SendAudio(SECOND))
+    wire.tell(SpeechBoundary(speaking=False))
+    assert wire.types()[-2:] == ["input_audio_buffer.commit", "response.create"]
+    assert wire.server("input_audio_buffer.committed", item_id="u") == [UserTurn("u", None, 4_000)]
+    wire.respond("resp_1", own=False) if wire.sent else None
+    wire.tell(SpeechBoundary(speaking=True))
+    wire.tell(SendAudio(bytes(48 * 90)))
+    wire.tell(CommitTurn())
+    assert "input_audio_buffer.commit" not in wire.types()
+
+
+def test_boundaries_mean_nothing_where_the_provider_ends_turns() -> None:
+    wire = Wire()
+    wire.tell(SendAudio(SECOND * 3))
+    wire.types()
+    wire.tell(SpeechBoundary(speaking=True))
+    wire.tell(SpeechBoundary(speaking=False))
+    assert wire.types() == []
+
+
+def test_a_turn_of_silence_has_no_words() -> None:
+    wire = Wire(turn_detection=ServerVad(idle_timeout_ms=5_000))
+    wire.server(
+        "input_audio_buffer.timeout_triggered", item_id="u", audio_start_ms=10, audio_end_ms=5_010
+    )
+    events = wire.server("input_audio_buffer.committed", item_id="u")
+    assert events == [
+        UserTurn("u", 10, 5_010),
+        Words("user", "u", "", final=True, start_ms=10, end_ms=5_010),
+    ]
+    words = "conversation.item.input_audio_transcription.completed"
+    assert wire.server(words, item_id="u", transcript="hm") == []
+
+
+def test_long_sound_is_sent_in_pieces() -> None:
+    wire = Wire()
+    wire.tell(SendAudio(bytes(7 * 1024 * 1024)))
+    assert len(wire.sent) == 3
+    assert max(len(json.dumps(one)) for one in wire.sent) < 15 * 1024 * 1024
+
+
+def test_an_image_that_the_provider_does_not_read_is_a_problem() -> None:
+    wire = Wire()
+    problem = wire.tell(SendImage(b"x", "image/tiff"))[0]
+    assert isinstance(problem, ProviderProblem) and problem.code == "unsupported_image"
+    assert wire.sent == []
+
+
+# -- ends -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "named", "fatal"),
+    [
+        (1006, "", "1006", False),
+        (1001, "Your session hit the maximum duration of 60 minutes.", "session_expired", False),
+        (4000, "invalid_request_error.invalid_model", "invalid_model", True),
+        (1011, "internal", "1011", False),
+    ],
+)
+def test_how_a_connection_ends(code: int, reason: str, named: str, fatal: bool) -> None:
+    wire = spoken(Wire(), done=False)
+    wire.tell(Summarise("s", "x"))
+    events = wire.codec.closed(code, reason)
+    assert events == [
+        Words("assistant", "item_a", "", final=True),
+        ItemDone("item_a"),
+        ResponseDone("resp_1", "cancelled", "connection closed"),
+        Summary("s", ""),
+        Closed(named, reason, fatal=fatal),
+    ]
+    assert wire.codec.closed(code, reason) == []
+    assert not wire.codec.due and wire.codec.finished
+    assert wire.tell(SendText("late")) == [] and wire.codec.take() == []
+
+
+@pytest.mark.parametrize("field", ["code", "type"])
+def test_a_fatal_error_is_found_in_either_field(field: str) -> None:
+    wire = Wire()
+    events = wire.server("error", error={field: "insufficient_quota", "message": "empty"})
+    assert events == [Closed("insufficient_quota", "empty", fatal=True)]
+
+
+def test_a_response_that_fails_for_good_ends_the_connection() -> None:
+    wire = spoken(Wire())
+    error = {"type": "insufficient_quota", "message": "empty"}
+    wire.done("resp_1", "failed", status_details={"type": "failed", "error": error})
+    assert wire.events[-2:] == [
+        ResponseDone("resp_1", "failed", "insufficient_quota"),
+        Closed("insufficient_quota", "empty", fatal=True),
+    ]
+
+
+def test_a_setup_that_is_refused_is_fatal() -> None:
+    codec = make({})
+    codec.begin(Setup(instructions=""))
+    codec.receive('{"type": "session.created", "session": {"id": "s"}}')
+    error = {"type": "invalid_request_error", "code": "invalid_value", "event_id": "setup"}
+    events = codec.receive(json.dumps({"type": "error", "error": {**error, "message": "voice"}}))
+    assert events == [Closed("invalid_value", "voice", fatal=True)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"model": ""},
+        {"model": "gpt-live-1"},
+        {"base_url": "https://api.openai.com/v1"},
+        {"speed": 3.0},
+        {"truncation": 0.0},
+        {"max_output_tokens": 5_000},
+        {"server_vad": {"threshold": 2.0}},
+        {"server_vad": {"idle_timeout_ms": 10}},
+    ],
+)
+def test_a_configuration_that_cannot_work_is_refused_at_once(bad: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        make(bad)
+
+
+# -- a provider in a test's hand --------------------------------------------------------------
+
+
+def spoken(wire: Wire, *, done: bool = True) -> Wire:
+    """One second was said in `item_a` of `resp_1`, which runs; nothing is in `sent`."""
+    wire.tell(RequestResponse(request_id="q"))
+    wire.respond("resp_1")
+    wire.speak("resp_1", "item_a", SECOND, done=done)
+    wire.sent.clear()
+    return wire
+
+
+def called(wire: Wire, *call_ids: str) -> Wire:
+    """`resp_1` called the tool `a` and is over."""
+    wire.tell(RequestResponse())
+    wire.respond("resp_1")
+    for call_id in call_ids:
+        item = {"id": f"i_{call_id}", "type": "function_call", "call_id": call_id, "name": "a"}
+        wire.server("conversation.item.added", item=item)
+        done = {**item, "status": "completed", "arguments": "{}"}
+        wire.server("response.output_item.done", response_id="resp_1", item=done)
+    wire.done("resp_1")
+    calls = wire.events[-2]
+    assert isinstance(calls, ToolCalls) and [call.id for call in calls.calls] == list(call_ids)
+    wire.sent = [one for one in wire.sent if one["type"] != "response.create"]
+    for call_id in call_ids:  # so that `conversation` knows them
+        item = {"id": f"i_{call_id}", "type": "function_call", "call_id": call_id}
+        wire.sent.append({"type": "conversation.item.create", "item": item})
+    return wire
+
+
+def conversation(wire: Wire) -> list[tuple[str, str]]:
+    """What the provider holds after all that was sent: (role or type, text or call id)."""
+    held: dict[object, tuple[str, str]] = {}
+    for frame in wire.sent:
+        item = frame.get("item")
+        if isinstance(item, dict):
+            content = item.get("content") or [{}]
+            said = content[0].get("text", "") or item.get("call_id", "")
+            entry = {item["id"]: (item.get("role") or item["type"], said)}
+            held = (
+                {**entry, **held} if frame.get("previous_item_id") == "root" else {**held, **entry}
+            )
+        elif frame["type"] == "conversation.item.delete":
+            assert frame["item_id"] in held, "an item was deleted that is not there"
+            del held[frame["item_id"]]
+    return list(held.values())
