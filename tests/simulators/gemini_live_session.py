@@ -199,6 +199,7 @@ class Session:
             model.ask(Question("text", _last_of_user(model)))
             return
         await self._wire.at("context_taken")
+        model.go_on()
         await model.settle()
 
     def _remember(self, model: Model, role: str, part: Fields) -> None:
