@@ -12,7 +12,7 @@ from typing import get_args
 
 from openai.types.realtime import RealtimeServerEvent
 from openai.types.realtime.realtime_session_create_response import RealtimeSessionCreateResponse
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 Json = Mapping[str, object]
 SESSION_ONLY = ("id", "object", "expires_at")
@@ -30,16 +30,14 @@ def server_types() -> dict[str, type[BaseModel]]:
 def unknown_fields(event: Json) -> list[str]:
     """Fields of a server event that the SDK does not know. Raises pydantic.ValidationError for
     missing ones and wrong types, KeyError for an unknown event."""
-    found: list[str] = []
     session = event.get("session")
     if isinstance(session, Mapping):
-        found += _extras(RealtimeSessionCreateResponse.model_validate(session), "session")
+        own = {name: session[name] for name in (*SESSION_ONLY, "type")}
+        RealtimeSessionCreateResponse.model_validate(own)
         settings = {name: value for name, value in session.items() if name not in SESSION_ONLY}
         event = {**event, "session": settings}
-        found = [one for one in found if one != "session.parallel_tool_calls"]
     kind = server_types()[str(event["type"])]
-    model = TypeAdapter(kind).validate_python(event)
-    return found + list(_extras(model, str(event["type"])))
+    return list(_extras(kind.model_validate(event), str(event["type"])))
 
 
 def _extras(value: object, where: str) -> Iterator[str]:
