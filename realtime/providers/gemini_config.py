@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...adapters.credentials import Secret
-from ...media.errors import MediaValueError
+from ...core.errors import UsageError
 from ...media.format import AudioFormat
 from ..port import Capabilities
 
@@ -25,9 +25,19 @@ INPUT = AudioFormat(16_000)
 OUTPUT = AudioFormat(24_000)
 CONNECTION_S = 600.0
 """About ten minutes; the provider announces the end of each one a minute before (goAway)."""
-IDLE_S = 35.0
-"""Its pongs were seen to take 30 s (field fault 58)."""
+PING_S, PONG_S = 5.0, 30.0
+"""Its pongs were seen to take 30 s (field fault 58): together the 35 s of invariant 8. While nobody
+speaks no message comes for minutes, so messages alone say nothing of a connection that is idle."""
 DUE_S = 10.0
+LEAST = {
+    "max_output_tokens": 1,
+    "prefix_padding_ms": 0,
+    "silence_duration_ms": 0,
+    "compression_trigger_tokens": 2,
+    "compression_target_tokens": 1,
+    "thinking_budget": -1,
+}
+"""Smallest values of options that are numbers."""
 
 Behavior = Literal["BLOCKING", "NON_BLOCKING"]
 Sensitivity = Literal["high", "low"]
@@ -44,7 +54,8 @@ class Generation:
     non_blocking       functions may be declared NON_BLOCKING
     context_update     instructions and tools change on the open connection; else by a reconnect
     history_config     reads a history at the start without answering it
-    user_last          a history must end with the user's turn
+    user_last          clientContent must end with the user's turn
+    content_any_time   clientContent is taken after the initial history too
     text_turns         typed text is a turn of clientContent; else realtimeInput.text
     thinking           which measure of thinking it takes
     proactive          audio that asks for no answer may get none: a choice, never, or always
@@ -57,6 +68,7 @@ class Generation:
     context_update: bool
     history_config: bool
     user_last: bool
+    content_any_time: bool
     text_turns: bool
     thinking: frozenset[Literal["budget", "level"]]
     proactive: Literal["option", "never", "always"]
@@ -71,6 +83,7 @@ GENERATIONS = (
         context_update=False,
         history_config=False,
         user_last=True,
+        content_any_time=True,
         text_turns=True,
         thinking=frozenset({"budget"}),
         proactive="option",
@@ -83,6 +96,7 @@ GENERATIONS = (
         context_update=False,
         history_config=True,
         user_last=False,
+        content_any_time=False,
         text_turns=False,
         thinking=frozenset({"level"}),
         proactive="never",
@@ -95,6 +109,7 @@ GENERATIONS = (
         context_update=True,
         history_config=True,
         user_last=False,
+        content_any_time=True,
         text_turns=False,
         thinking=frozenset({"budget"}),
         proactive="always",
@@ -136,6 +151,7 @@ class GeminiLiveConfig:
                                one of them at most, as the generation takes it
     transcription_languages    hints for the user's transcript
     google_search              let the model search by itself
+    connect_s                  bounds connecting until the setup was taken
     """
 
     key: Secret
@@ -160,14 +176,15 @@ class GeminiLiveConfig:
     thinking_level: ThinkingLevel | None = None
     transcription_languages: tuple[str, ...] = ()
     google_search: bool = False
+    connect_s: float = 15.0
 
     def __post_init__(self) -> None:
-        if not self.key:
-            raise MediaValueError("key", "an empty key", "set GEMINI_API_KEY or GOOGLE_API_KEY")
-        if not self.model.strip():
-            raise MediaValueError("model", repr(self.model), f"name one such as {MODEL}")
-        if not re.match(r"wss?://[^/?#]+", self.base_url):
-            raise MediaValueError("base_url", self.base_url, "use wss://host[:port]")
+        address = re.match(r"wss?://[^/?#]+", self.base_url)
+        _check("key", bool(self.key), "set GEMINI_API_KEY or GOOGLE_API_KEY")
+        _check("model", bool(self.model.strip()), f"name one, such as {MODEL}")
+        _check("voice", bool(self.voice.strip()), "name one, such as Puck")
+        _check("base_url", address is not None, "use wss://host[:port]")
+        _check("connect_s", self.connect_s > 0, "use more than 0")
         self._check_numbers()
         self._check_generation()
 
@@ -191,53 +208,38 @@ class GeminiLiveConfig:
         return self.compression_target_tokens or self.compression_trigger_tokens // 2
 
     def _check_numbers(self) -> None:
-        for name, least in (
-            ("max_output_tokens", 1),
-            ("prefix_padding_ms", 0),
-            ("silence_duration_ms", 0),
-            ("compression_trigger_tokens", 2),
-            ("compression_target_tokens", 1),
-            ("thinking_budget", -1),
-        ):
+        for name, least in LEAST.items():
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise MediaValueError(name, str(value), f"use {least} or more")
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise MediaValueError("temperature", str(self.temperature), "use 0 to 2")
+            _check(name, value is None or value >= least, f"use {least} or more, or None")
+        warm = self.temperature
+        _check("temperature", warm is None or 0 <= warm <= 2, "use 0 to 2, or None")
         trigger, target = self.compression_trigger_tokens, self.compression_target_tokens
-        if target is not None and (trigger is None or target >= trigger):
-            remedy = "keep it below compression_trigger_tokens"
-            raise MediaValueError("compression_target_tokens", str(target), remedy)
+        fits = target is None or (trigger is not None and target < trigger)
+        _check("compression_target_tokens", fits, "keep it below compression_trigger_tokens")
 
     def _check_generation(self) -> None:
-        facts = self.generation
-        if self.behavior == "NON_BLOCKING" and not facts.non_blocking:
-            raise MediaValueError(
-                "blocking_tools", "False", f"{self.model} only waits: leave it out"
-            )
-        if self.proactive_audio is not None and facts.proactive != "option":
-            remedy = f"{self.model} decides that itself: leave it out"
-            raise MediaValueError("proactive_audio", str(self.proactive_audio), remedy)
-        if self.affective_dialog and not facts.affective:
-            raise MediaValueError(
-                "affective_dialog", "True", f"{self.model} has none: leave it out"
-            )
-        if self.thinking_budget is not None and self.thinking_level is not None:
-            raise MediaValueError(
-                "thinking_level", self.thinking_level, "or thinking_budget, not both"
-            )
-        if self.thinking_budget is not None and "budget" not in facts.thinking:
-            remedy = f"{self.model} takes a thinking_level instead"
-            raise MediaValueError("thinking_budget", str(self.thinking_budget), remedy)
-        if self.thinking_level is not None and not self._takes_level:
-            raise MediaValueError(
-                "thinking_level", self.thinking_level, f"{self.model} takes none: leave it out"
-            )
+        facts, budget, level = self.generation, self.thinking_budget, self.thinking_level
+        waits = self.behavior == "BLOCKING" or facts.non_blocking
+        _check("blocking_tools", waits, f"{self.model} always waits for tools: leave it out")
+        free = self.proactive_audio is None or facts.proactive == "option"
+        _check("proactive_audio", free, f"{self.model} gives no choice: leave it out")
+        feels = facts.affective or not self.affective_dialog
+        _check("affective_dialog", feels, f"{self.model} has none: leave it out")
+        _check("thinking_level", budget is None or level is None, "or thinking_budget, not both")
+        takes = budget is None or "budget" in facts.thinking
+        _check("thinking_budget", takes, f"{self.model} takes a thinking_level instead")
+        takes = level is None or self._takes_level
+        _check("thinking_level", takes, f"{self.model} takes none: leave it out")
 
     @property
     def _takes_level(self) -> bool:
         """3.8 takes a level only in the variant that is named for its thinking."""
         return "level" in self.generation.thinking or "thinking" in self.model
+
+
+def _check(field: str, holds: bool, remedy: str) -> None:
+    if not holds:
+        raise UsageError(f"GeminiLiveConfig.{field}: {remedy}")
 
 
 def capabilities(config: GeminiLiveConfig) -> Capabilities:
@@ -258,6 +260,5 @@ def capabilities(config: GeminiLiveConfig) -> Capabilities:
         resume=True,
         closes_first=True,
         max_session_s=CONNECTION_S,
-        idle_s=IDLE_S,
         due_s=DUE_S,
     )

@@ -202,19 +202,18 @@ def _bounded(out: Json, flat: Mapping[str, object], kind: str) -> list[str]:
 
 
 def _chosen(out: Json, flat: Mapping[str, object], kind: str) -> list[str]:
-    """Put `enum` and `const` into `out`, as text; gives what has to be said instead."""
+    """Put `enum` and `const` into `out`, which only strings have; gives what has to be said
+    instead."""
     given = flat.get("enum", [flat["const"]] if "const" in flat else None)
     if not isinstance(given, list | tuple):
         return []
     choices = [one for one in given if one is not None]
     if len(choices) < len(given):
         out["nullable"] = True
-    if not choices or not all(_fits(one, kind) for one in choices):
-        return [f"one of: {', '.join(_json(one) for one in choices)}"] if choices else []
-    out["enum"] = [one if isinstance(one, str) else _json(one) for one in choices]
-    if kind != "STRING":
-        out["format"] = "enum"
-    return []
+    if kind == "STRING" and choices and all(isinstance(one, str) and one for one in choices):
+        out["enum"] = choices
+        return []
+    return [f"one of: {', '.join(_json(one) for one in choices)}"] if choices else []
 
 
 def _within(outer: Mapping[str, object], branch: Mapping[str, object]) -> Json:
@@ -262,14 +261,6 @@ def _guessed(flat: Mapping[str, object]) -> str:
     if isinstance(first, int | float):
         return "INTEGER" if isinstance(first, int) else "NUMBER"
     return "STRING"
-
-
-def _fits(value: object, kind: str) -> bool:
-    """Whether a choice can be written for `kind`: the wire has them all as text."""
-    if kind == "STRING":
-        return isinstance(value, str)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return (kind == "INTEGER" and whole) or (kind == "NUMBER" and _is_number(value))
 
 
 def _is_number(value: object) -> bool:
