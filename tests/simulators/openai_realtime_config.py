@@ -27,8 +27,12 @@ SEMANTIC: Json = {
     "create_response": True,
     "interrupt_response": True,
 }
-LISTS_FOR = ("gpt-transcribe", "gpt-live-transcribe")
-DELAY_FOR = ("gpt-realtime-whisper",)
+MODEL_ONLY = {
+    "languages": ("gpt-transcribe", "gpt-live-transcribe"),
+    "keywords": ("gpt-transcribe", "gpt-live-transcribe"),
+    "delay": ("gpt-realtime-whisper",),
+}
+"""Settings of transcription that only these transcribers take."""
 
 
 def default_session(model: str, silence_ms: int) -> Json:
@@ -82,7 +86,6 @@ class Config:
         merged = copy.deepcopy(self.session)
         for name, value in change.items():
             merged[name] = value if name != "audio" else self._audio(part(value))
-        _transcription(part(merged, "audio", "input"))
         self.session = merged
 
     def check(self, change: Json, where: str) -> None:
@@ -125,7 +128,7 @@ class Config:
             heard["turn_detection"] = {**(before if same else fresh), **detection}
         if given.get("transcription"):
             before = part(old, "input", "transcription")
-            heard["transcription"] = {**before, **part(given, "transcription")}
+            heard["transcription"] = _transcription(before, part(given, "transcription"))
         said = {**part(old, "output"), **part(change, "output")}
         said["format"] = _format(part(said, "format"))
         return {"input": heard, "output": said}
@@ -161,12 +164,17 @@ def _format(given: Json) -> Json:
     return {**given, "rate": 24_000} if given.get("type") == "audio/pcm" else given
 
 
-def _transcription(heard: Json) -> None:
-    """Which transcriber takes which settings. Raises Refused."""
-    settings = part(heard, "transcription")
+def _transcription(old: Json, given: Json) -> Json:
+    """The settings of a transcriber, merged; another one drops what only the old one takes. Raises
+    Refused for what it does not take itself."""
+    merged = {**old, **given}
+    model = merged.get("model")
     where = "session.audio.input.transcription"
-    for names, models in ((("languages", "keywords"), LISTS_FOR), (("delay",), DELAY_FOR)):
-        for name in names:
-            if name in settings and settings.get("model") not in models:
-                text = f"'{name}' is only supported by {', '.join(models)}."
-                raise Refused("invalid_value", text, f"{where}.{name}")
+    for name, models in MODEL_ONLY.items():
+        if name not in merged or model in models:
+            continue
+        if name in given:
+            text = f"'{name}' is only supported by {', '.join(models)}."
+            raise Refused("invalid_value", text, f"{where}.{name}")
+        del merged[name]
+    return merged
