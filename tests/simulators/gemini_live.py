@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from websockets.http11 import Request
 
 from tests.simulators.gemini_live_model import Options
+from tests.simulators.gemini_live_rules import Fields
 from tests.simulators.gemini_live_session import Record, Session
 from tests.simulators.gemini_live_setup import GenerationName
 from tests.simulators.realtime_script import Fault, Script
@@ -62,6 +63,15 @@ class GeminiLive:
     @property
     def turns(self) -> list[str]:
         return self.record.turns
+
+    @property
+    def setups(self) -> list[Fields]:
+        return self.record.setups
+
+    @property
+    def tool_responses(self) -> dict[str, Fields]:
+        """By call id, as they were taken."""
+        return self.record.tool_responses
 
     @property
     def conversation(self) -> list[tuple[str, str]]:

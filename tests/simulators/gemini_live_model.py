@@ -34,6 +34,7 @@ class Options:
 
     says_finished   the last piece of a transcript says `finished`
     voice_activity  tells where it hears voice begin and end
+    chatters        sends what a client may leave alone: thoughts, interim words, searches, nothing
     notice_s        how long before the end of a connection goAway comes
     life_s          a connection's life, None for ever
     uncompressed_s  a session's life without contextWindowCompression; its handles die with it
@@ -42,6 +43,7 @@ class Options:
 
     says_finished: bool = False
     voice_activity: bool = False
+    chatters: bool = False
     notice_s: float = 60.0
     life_s: float | None = None
     uncompressed_s: float | None = None
@@ -158,6 +160,7 @@ class Model:
         await self._user_words(question, reply)
         await asyncio.sleep(reply.after_s)
         await self.wire.at("response_started")
+        await self._chatter()
         ending = await self._say(reply)
         while self.calls.blocked:
             reply = self._reply(Question("results", results=await self.calls.results()))
@@ -165,6 +168,8 @@ class Model:
             ending = await self._say(reply)
         if self._playback is not None or self.terms.text_only:
             await self._content(generationComplete=True)
+            if self._options.chatters:
+                await self._content(waitingForInput=True)
             await self.wire.at("item_done")
             await self._play_out()
         await self._turn_complete(ending)
@@ -197,6 +202,13 @@ class Model:
             await self._call(reply.calls)
         return ENDINGS.get(reply.status, "")
 
+    async def _chatter(self) -> None:
+        if self._options.chatters:
+            await self._content()
+            thought = {"text": "They greet me.", "thought": True}
+            await self._content(modelTurn={"role": "model", "parts": [thought]})
+            await self._content(groundingMetadata={"webSearchQueries": ["greetings"]})
+
     async def _write(self, text: str) -> None:
         self.talk.history.append(("assistant", text))
         for word in _fragments(text):
@@ -205,12 +217,12 @@ class Model:
 
     async def _speak(self, text: str) -> None:
         pcm = self.wire.script.speak(text, OUT_RATE)
+        await self.wire.at("before_audio")
         now = asyncio.get_running_loop().time()
         start = now if self._playback is None else max(now, self._playback.end)
         end = start + len(pcm) / OUT_RATE
         self._playback = Playback(len(self.talk.history), text, start, end)
         self.talk.history.append(("assistant", text))
-        await self.wire.at("before_audio")
         await self._send_speech(pcm, _fragments(text))
         await self.wire.at("audio_done")
 
@@ -260,6 +272,8 @@ class Model:
     async def _tell_user_words(self, text: str, late_s: float) -> None:
         await asyncio.sleep(late_s)
         words = _fragments(text)
+        if self._options.chatters:
+            await self._content(interimInputTranscription={"text": words[0]})
         for at, word in enumerate(words):
             spaced = word if word.startswith(" ") else f" {word}"
             told = self._transcription(spaced, last=at == len(words) - 1)

@@ -60,7 +60,7 @@ class Record:
     setups: list[Fields] = field(default_factory=list)
     updates: list[Fields] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
-    tool_responses: dict[str, Json] = field(default_factory=dict)
+    tool_responses: dict[str, Fields] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
 
 

@@ -27,6 +27,7 @@ JSON_SCHEMA = frozenset(
     | {"prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf"}
     | {"properties", "additionalProperties", "required", "propertyOrdering"}
 )
+LISTS = ("enum", "anyOf", "oneOf", "prefixItems", "required", "propertyOrdering")
 FORMATS = {
     "STRING": ("enum", "date-time"),
     "NUMBER": ("float", "double"),
@@ -220,6 +221,7 @@ def check_schema(place: str, schema: object) -> None:
     schema = {in_camel(key): value for key, value in schema.items()}
     for key in schema:
         need(key in OPEN_API, f'Unknown name "{key}" at "{place}": Cannot find field.')
+    _check_containers(place, schema)
     kind = schema.get("type")
     need(kind in TYPES or ("anyOf" in schema and kind is None), f'{place}.type: Invalid "{kind}"')
     if "enum" in schema:
@@ -247,6 +249,13 @@ def _check_inside(place: str, schema: Fields) -> None:
         need(not strange, f"{place}.{key}: {strange}: property is not defined")
 
 
+def _check_containers(place: str, schema: Fields) -> None:
+    kinds = {"properties": dict, "$defs": dict} | dict.fromkeys(LISTS, list)
+    for key, kind in kinds.items():
+        fits = isinstance(schema.get(key, kind()), kind)
+        need(fits, f"{place}.{key}: {'an object' if kind is dict else 'a list'} is wanted")
+
+
 def _check_json_schema(place: str, schema: object) -> None:
     if isinstance(schema, bool):
         return
@@ -254,6 +263,7 @@ def _check_json_schema(place: str, schema: object) -> None:
     assert isinstance(schema, dict)
     for key in schema:
         need(key in JSON_SCHEMA, f'Unknown name "{key}" at "{place}": Cannot find field.')
+    _check_containers(place, schema)
     kinds = schema.get("type", [])
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         need(str(kind).upper() in TYPES and str(kind).islower(), f"{place}.type: Invalid {kind!r}")

@@ -127,3 +127,12 @@ def words_of(messages: list[Json], kind: str) -> str:
     """A transcript, put together."""
     told = (content(message).get(kind) for message in messages)
     return "".join(str(one["text"]) for one in told if isinstance(one, dict))
+
+
+def order_of(messages: list[Json]) -> list[str]:
+    """What came, in order: keys of messages and of their serverContent, repeats once."""
+    kinds: list[str] = []
+    for message in messages:
+        keys = content(message) or message
+        kinds += [key for key in keys if kinds[-1:] != [key]]
+    return kinds

@@ -246,7 +246,7 @@ async def test_official_sdk_completes_a_session_with_a_tool_that_blocks(
                 )
                 await session.send_tool_response(function_responses=[response])
     assert heard_in(turn) == ["hotel", "golf", "two"]
-    assert [id for id in server.record.tool_responses] == [call.id]
+    assert [id for id in server.tool_responses] == [call.id]
     assert_clean(server)
 
 
