@@ -24,10 +24,10 @@ from websockets.asyncio.server import broadcast
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
-    InvalidMessage,
-    InvalidProxy,
+    InvalidHeader,
     InvalidStatus,
-    SecurityError,
+    NegotiationError,
+    WebSocketException,
 )
 from websockets.protocol import State
 from websockets.typing import Subprotocol
@@ -268,10 +268,12 @@ async def connect(config: SocketConfig, *, stage: str) -> Socket:
                 create_connection=_Wire,
                 ssl=tls,
             )
-    except (OSError, EOFError, InvalidHandshake, InvalidProxy) as error:
-        failure = _failure(error, config, stage)
-        # An address of a proxy may hold its password.
-        raise failure from (None if isinstance(error, InvalidProxy) else error)
+    except (OSError, EOFError, InvalidHandshake) as error:
+        raise _failure(error, config, stage) from error
+    except WebSocketException as error:
+        # A proxy's address that cannot be used. It may hold a password, and the error repeats it.
+        text = f"{config.host}: {type(error).__name__}"
+        raise ConnectionFailed(f"{stage}_CONNECTION", text) from None
     if not isinstance(wire, _Wire):
         raise TypeError(f"websockets made a {type(wire).__name__}")
     return Socket(wire, config)
@@ -286,14 +288,12 @@ def _failure(error: Exception, config: SocketConfig, stage: str) -> AdapterError
         case InvalidStatus(response=response):
             body = response.body or b""
             return _refusal(response.status_code, bytes(body), config, stage)
-        case InvalidProxy():
-            return ConnectionFailed(f"{stage}_CONNECTION", f"{host}: the proxy's address is wrong")
-        case InvalidMessage() | SecurityError() | EOFError() | OSError():
-            text = config.scrubbed(str(error.__cause__ or error) or type(error).__name__)
-            return ConnectionFailed(f"{stage}_CONNECTION", f"{host}: {text}")
-        case _:
+        case InvalidHeader() | NegotiationError():
             text = config.scrubbed(f"{host}: no WebSocket here: {error}")
             return ProviderRefused(f"{stage}_REFUSED", text)
+        case _:
+            text = config.scrubbed(str(error.__cause__ or error) or type(error).__name__)
+            return ConnectionFailed(f"{stage}_CONNECTION", f"{host}: {text}")
 
 
 def _refusal(status: int, body: bytes, config: SocketConfig, stage: str) -> AdapterError:

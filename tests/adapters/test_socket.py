@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import InvalidURI
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from tests.support.peers import require_peer
+from voxglove.adapters import socket as socket_module
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.errors import (
     AdapterError,
@@ -206,6 +209,20 @@ async def test_a_wrong_accept_key_is_no_websocket() -> None:
     async with tcp_server(answering(f"{head}Sec-WebSocket-Accept: bm8=\r\n\r\n")) as address:
         error = await failure(address)
     assert type(error) is ProviderRefused and "no WebSocket here" in str(error)
+
+
+async def test_a_proxy_whose_address_is_wrong_is_told_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_module, "_Connect", _through_a_bad_proxy)
+    error = await failure("provider.example")
+    assert type(error) is ConnectionFailed
+    assert str(error) == "provider.example: InvalidURI"
+    assert KEY not in "".join(traceback.format_exception(error))
+
+
+async def _through_a_bad_proxy(url: str, **options: object) -> ClientConnection:
+    raise InvalidURI(f"http://user:{KEY}@proxy", "no port")
 
 
 async def test_nobody_listening_is_a_failed_connection() -> None:
