@@ -130,7 +130,10 @@ class DrivenConnection:
         try:
             self._codec.begin(setup)
             self._flush()
-            tasks.add(group.create_task(self._run(), name=f"realtime {config.host}"))
+            task = group.create_task(self._run(), name=f"realtime {config.host}")
+            # A group that is cancelled now never starts it: its end is told all the same.
+            task.add_done_callback(self._after_run)
+            tasks.add(task)
             await self._opened
         except _NotOpened as error:
             raise error.told(config) from error
@@ -187,11 +190,12 @@ class DrivenConnection:
                     watch.cancel()
         except Exception:
             log.exception("a realtime connection failed inside")
-        finally:
-            self._socket.abort("its task ended")
-            self._end()
-            self._said_all.set()
-            self._ended.set()
+
+    def _after_run(self, task: asyncio.Task[None]) -> None:
+        self._socket.abort("its task ended")
+        self._end()
+        self._said_all.set()
+        self._ended.set()
 
     async def _read(self) -> None:
         async with aclosing(self._socket.receive()) as frames:

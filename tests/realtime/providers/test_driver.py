@@ -630,6 +630,29 @@ async def test_a_cancelled_group_ends_the_connection_like_a_broken_socket() -> N
         await held.server.wires[0].socket.wait_closed()
 
 
+async def test_a_group_cancelled_before_its_task_began_fails_the_opening() -> None:
+    async with rig() as held:
+        group, dying = asyncio.TaskGroup(), asyncio.Event()
+
+        async def own_the_group() -> None:
+            async with group:
+                dying.set()
+                await asyncio.sleep(100)
+
+        async with asyncio.TaskGroup() as outer:
+            owner = outer.create_task(own_the_group())
+            await dying.wait()
+
+            def begin(setup: Setup) -> None:
+                owner.cancel()
+
+            held.codec.begin = begin  # type: ignore[method-assign]
+            with pytest.raises(ConnectionFailed):
+                await held.open(group)
+        assert held.events == []
+        await held.server.wires[0].socket.wait_closed()
+
+
 async def test_a_peer_that_takes_nothing_is_given_up() -> None:
     async with rig(Fault(point="opened", action="half_open")) as held:
         held.max_unsent_bytes = 100_000
