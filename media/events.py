@@ -215,6 +215,22 @@ class Metric(CallEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reconnected(CallEvent):
+    """Another connection to a realtime provider carries the call: after an outage, or `planned`.
+
+    `restored`: the provider kept the conversation, else it was told anew from history. `lost_ms` of
+    the caller's sound came too long before and were not sent again, `replayed_ms` were."""
+
+    type: ClassVar[str] = "reconnected"
+    restored: bool
+    planned: bool
+    attempt: int
+    lost_ms: int
+    replayed_ms: int
+    outage_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(CallEvent):
     """Something failed; the call goes on unless `fatal`."""
 

@@ -6,7 +6,8 @@ sends them; they write nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from ..media.turns.heard import Heard, SegmentText
 from .events import Words
@@ -47,12 +48,22 @@ class UserEntry:
 
 
 @dataclass(slots=True)
+class Hearing:
+    """What was heard of an answer: `played` when its sound ended or was stopped, for good once
+    `settled`; `told` is what history says of that, `reported` that the host knows."""
+
+    played: Played | None = None
+    settled: bool = False
+    told: tuple[str, Played] | None = None
+    reported: bool = False
+
+
+@dataclass(slots=True)
 class AnswerEntry:
     """One item of the model. `kept` off: it is no history (text that was read aloud on command).
 
-    `rate` in Hz of its sound, `samples` that came of it. `played` is what was heard of it when its
-    sound ended or was stopped, for good once `settled`; `told`: what history says of that.
-    `broken`: its connection ended before it did.
+    `rate` in Hz of its sound, `samples` that came of it. `end`: no more of it comes; `broken` when
+    its connection ended first.
     """
 
     item_id: str
@@ -60,14 +71,11 @@ class AnswerEntry:
     rate: int
     kept: bool = True
     text: str = ""
-    samples: int = 0
-    done: bool = False
-    broken: bool = False
-    stored: bool = False
-    played: Played | None = None
-    settled: bool = False
-    told: tuple[str, Played] | None = None
     words_closed: bool = False
+    samples: int = 0
+    end: Literal["", "done", "broken"] = ""
+    stored: bool = False
+    hearing: Hearing = field(default_factory=Hearing)
 
     def hear(self, words: Words) -> None:
         """Words of it came. After a cut the model may still send what nobody hears: it is part of
@@ -81,6 +89,10 @@ class AnswerEntry:
         self.words_closed = words.final
 
     @property
+    def done(self) -> bool:
+        return self.end != ""
+
+    @property
     def ready(self) -> bool:
         """Everything is known that will be."""
         return self.done
@@ -88,7 +100,8 @@ class AnswerEntry:
     @property
     def cut(self) -> bool:
         """Its sound was stopped before its end."""
-        return self.played is not None and not self.played.complete
+        played = self.hearing.played
+        return played is not None and not played.complete
 
     def heard(self, played: Played) -> Heard:
         """The text up to what was played of the sound, in proportion."""

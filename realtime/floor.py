@@ -43,6 +43,11 @@ class Floor:
         return self._tools > 0
 
     @property
+    def awaits(self) -> bool:
+        """A response was asked for and has not begun."""
+        return self._expected > 0
+
+    @property
     def gap(self) -> bool:
         """Nobody talks and nothing is under way: a turn gap."""
         busy = self._user or self._playing or self._responses or self._tools or self._expected

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ..core.agent import Agent
 from ..core.live import LiveConversation
+from ..media.turns.heard import Heard
 from .entries import AnswerEntry, Entry, UserEntry
 from .events import UserTurn, Words
 from .playback import Played
+from .session_events import AnswerHeard
 
 REMEMBERED = 64
 """Entries that are kept after they were written, for words that come late."""
@@ -29,7 +31,8 @@ class Ledger:
     """See the module. `flush`, `written` and `correct` wait for the store; all else is synchronous.
 
     `rate` is that of the model's sound. `position` tells where in the caller's sound a time of the
-    provider lies; `settled` is told up to which input sample the caller's words are in the store.
+    provider lies; `settled` is told up to which input sample the caller's words are in the store,
+    `over` of every answer whose end is known.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Ledger:
         *,
         position: Position,
         settled: Callable[[int], None],
+        over: Callable[[AnswerHeard], None],
         words_wait_s: float,
     ) -> None:
         self._agent = agent
@@ -47,6 +51,7 @@ class Ledger:
         self._rate = rate
         self._position = position
         self._settled = settled
+        self._over = over
         self._words_wait_s = words_wait_s
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._open: list[Entry] = []
@@ -90,7 +95,7 @@ class Ledger:
         """An answer is whole, as far as the provider is concerned."""
         found = self._entries.get(item_id)
         if isinstance(found, AnswerEntry):
-            found.done = True
+            found.end = found.end or "done"
 
     def answer(self, item_id: str) -> AnswerEntry | None:
         """The answer of this id, if there is one."""
@@ -130,8 +135,20 @@ class Ledger:
         """The sound was stopped; so much was heard of these items, as far as is known."""
         for item_id, heard in played.items():
             entry = self.answer(item_id)
-            if entry is not None and not entry.settled:
-                entry.played = heard
+            if entry is not None and not entry.hearing.settled:
+                entry.hearing.played = heard
+
+    def so_far(self, items: Iterable[str]) -> tuple[AnswerHeard, ...]:
+        """What is known of these answers now."""
+        entries = [entry for item in items if (entry := self.answer(item)) is not None]
+        return tuple(
+            _told(
+                entry,
+                entry.heard(entry.hearing.played or Played(0, complete=False)),
+                interrupted=True,
+            )
+            for entry in entries
+        )
 
     def settle(self, played: Mapping[str, Played]) -> None:
         """The last word on what was heard of these items; the next `flush` brings it into history,
@@ -140,7 +157,7 @@ class Ledger:
         for item_id in played:
             entry = self.answer(item_id)
             if entry is not None:
-                entry.settled = True
+                entry.hearing.settled = True
 
     def heard_whole(self, item_id: str) -> None:
         """An answer was heard to its end."""
@@ -165,7 +182,7 @@ class Ledger:
                     del self._open[0]
                 self._forget()
         for entry in list(self._entries.values()):
-            if isinstance(entry, AnswerEntry) and entry.settled:
+            if isinstance(entry, AnswerEntry):
                 await self._amend(entry)
 
     @property
@@ -197,8 +214,7 @@ class Ledger:
         for entry in reversed(list(self._open)):
             if isinstance(entry, AnswerEntry):
                 answered = answered or entry.samples > 0 or bool(entry.text)
-                entry.broken = not entry.done
-                entry.done = True
+                entry.end = entry.end or "broken"
             elif not entry.closed and not (entry.taken and (answered or entry.text)):
                 self._drop(entry)
                 dropped = True
@@ -210,7 +226,7 @@ class Ledger:
     def cut_short(self) -> bool:
         """The latest answer broke off with its connection."""
         latest = next(reversed(self._entries.values()), None)
-        return isinstance(latest, AnswerEntry) and latest.broken
+        return isinstance(latest, AnswerEntry) and latest.end == "broken"
 
     @property
     def pending(self) -> frozenset[str]:
@@ -290,20 +306,31 @@ class Ledger:
             await self._live.correct_user(entry.message_id, text)
 
     async def _amend(self, entry: AnswerEntry) -> None:
-        played = entry.played
-        if played is None or not entry.kept or not entry.samples or not entry.text.strip():
+        """Bring what was heard of an answer into history, and tell the host when that is all."""
+        if not entry.samples:
+            if entry.stored and entry.text.strip():
+                self._report(entry, Heard(entry.text, ""), interrupted=False)
             return
-        if entry.told == (entry.text, played):
+        played = entry.hearing.played
+        if played is None or not entry.hearing.settled:
             return
         heard = entry.heard(played)
-        entry.told = (entry.text, played)
-        await self._agent.amend_heard(
-            entry.message_id,
-            heard.text,
-            heard.unheard,
-            interrupted=not played.complete,
-            estimated=heard.estimated,
-        )
+        if entry.kept and entry.text.strip() and entry.hearing.told != (entry.text, played):
+            entry.hearing.told = (entry.text, played)
+            await self._agent.amend_heard(
+                entry.message_id,
+                heard.text,
+                heard.unheard,
+                interrupted=not played.complete,
+                estimated=heard.estimated,
+            )
+        if entry.stored and entry.done:
+            self._report(entry, heard, interrupted=not played.complete)
+
+    def _report(self, entry: AnswerEntry, heard: Heard, *, interrupted: bool) -> None:
+        if not entry.hearing.reported:
+            entry.hearing.reported = True
+            self._over(_told(entry, heard, interrupted=interrupted))
 
     def _close_words(self, entries: list[Entry]) -> None:
         for entry in entries:
@@ -321,3 +348,16 @@ def _untaken(entry: Entry) -> bool:
 
 def _taken(entry: Entry) -> bool:
     return isinstance(entry, UserEntry) and entry.taken
+
+
+def _told(entry: AnswerEntry, heard: Heard, *, interrupted: bool) -> AnswerHeard:
+    return AnswerHeard(
+        entry.item_id,
+        entry.message_id,
+        entry.text,
+        heard.text,
+        heard.unheard,
+        interrupted,
+        heard.estimated,
+        entry.kept,
+    )

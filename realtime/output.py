@@ -79,7 +79,7 @@ class Output:
         self._void.update(item for item, played in cut.now.items() if not played.complete)
         self._open.clear()
         self._ledger.cut(cut.now)
-        self._notify(OutputStopped(tuple(_unheard(cut.now))))
+        self._notify(OutputStopped(self._ledger.so_far(_unheard(cut.now))))
         if cut.settled.done():
             self._send(_unheard(cut.settled.result()), cancel=cancel)
             self._settle(cut.settled.result())

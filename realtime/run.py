@@ -278,6 +278,7 @@ class Run:
             made.can.output_format.rate,
             position=link.position_of,
             settled=link.settle,
+            over=made.notify,
             words_wait_s=config.words_wait_s,
         )
         feed = Feed(

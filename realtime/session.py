@@ -80,6 +80,25 @@ class RealtimeSession:
         return self._state
 
     @property
+    def live(self) -> bool:
+        """Whether orders are taken: from the beginning of `run` or `start` until `stop`."""
+        return self._run is not None and not self._stopping.is_set()
+
+    @property
+    def user_speaks(self) -> bool:
+        """As the host or the provider last told."""
+        return self._run is not None and self._run.parts.floor.user_speaks
+
+    @property
+    def working(self) -> bool:
+        """The model or a tool is at work, or an answer is due."""
+        run = self._run
+        if run is None:
+            return False
+        floor = run.parts.floor
+        return floor.responding or floor.tools_run or run.parts.due.answer or floor.awaits
+
+    @property
     def failure(self) -> AdapterError | None:
         """Why the session ended by itself; None while it lives and after `stop`."""
         return self._failure

@@ -31,14 +31,6 @@ class StateChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputStopped:
-    """All sound handed out so far is void: what is not played yet must not be played. The items
-    are those whose sound was stopped before its end."""
-
-    items: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TurnStored:
     """The user's turn `item_id` is taken by the provider; it is message `message_id` in history,
     now or as soon as its words are known. `start`, `end`: input samples of the session."""
@@ -47,6 +39,31 @@ class TurnStored:
     message_id: str
     start: int | None
     end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHeard:
+    """One answer is over for good: its whole text, and what of it was heard. An answer in text
+    counts as heard. `message_id` is in history, unless `kept` is off (it was read out on
+    command)."""
+
+    item_id: str
+    message_id: str
+    text: str
+    heard: str
+    unheard: str
+    interrupted: bool = False
+    estimated: bool = False
+    kept: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OutputStopped:
+    """All sound handed out so far is void: what is not played yet must not be played. `items` are
+    those that were stopped before their end, with what was heard of them as far as is known now;
+    AnswerHeard tells the truth of each."""
+
+    items: tuple[AnswerHeard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,7 @@ SessionEvent = (
     | SessionProblem
     | OutputStopped
     | TurnStored
+    | AnswerHeard
     | UserSpeech
     | UserTurn
     | Words

@@ -1,0 +1,343 @@
+"""A realtime model as the brain of a call: RealtimeSession on a Line.
+
+Implements media's Brain port, so every line and every page runs on it as on the cascade. The local
+detector supplies what a provider does not tell soon enough: silence within a blink when the caller
+speaks, boundaries for a full-duplex model, and the playback truth of the line (spec/voice 18.11,
+W-43). Its tasks live in one TaskGroup inside `run` (owner: the call's brain task).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+
+from ..core.agent import Agent
+from ..media import brain as port
+from ..media import events as call
+from ..media.errors import LineClosed
+from ..media.format import PIPELINE, AudioFormat
+from ..media.frame import AudioFrame
+from ..media.line import Line
+from ..media.resample import Resampler
+from ..media.transport import Image, Signal
+from ..media.turns.backchannel import classify
+from ..media.turns.bargein import BargeInConfig
+from ..media.turns.latency import PartName
+from ..media.vad.port import Vad
+from .barging import Barging
+from .commanding import Commanding
+from .config import SessionConfig
+from .events import Audio, ResponseStarted, Used, Words
+from .link import Reconnected
+from .playout import Playout
+from .port import RealtimeAdapter
+from .session import RealtimeSession
+from .session_events import (
+    AnswerHeard,
+    OutputStopped,
+    SessionEvent,
+    SessionProblem,
+    StateChanged,
+    TurnStored,
+)
+from .telling import Telling
+
+log = logging.getLogger(__name__)
+
+EARLY_FRAMES = 250
+"""Frames kept while the agent's turn queue is waited for: 5 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealtimeParts:
+    """What a realtime brain is made of. Without `vad` a caller is noticed when the provider says
+    so. `survivors`: where un-abortable tools end when the call is over (the server's group)."""
+
+    agent: Agent
+    adapter: RealtimeAdapter
+    vad: Callable[[], Vad] | None
+    session: SessionConfig = field(default_factory=SessionConfig)
+    barge_in: BargeInConfig = field(default_factory=BargeInConfig)
+    greeting: str = ""
+    survivors: asyncio.TaskGroup | None = None
+
+
+@dataclass(slots=True)
+class _Life:
+    """One life on a line."""
+
+    line: Line
+    session: RealtimeSession
+    playout: Playout
+    telling: Telling
+    barging: Barging
+    commanding: Commanding
+    resampler: Resampler
+    vad: Vad | None
+    origin: int | None = None
+    """Input sample of the call at which the session's sound begins."""
+
+
+class RealtimeBrain:
+    """See the module. `name` on a timeline is the provider's."""
+
+    def __init__(self, parts: RealtimeParts) -> None:
+        self._parts = parts
+        self._can = parts.adapter.capabilities
+        self._life: _Life | None = None
+        self._early: deque[AudioFrame] = deque(maxlen=EARLY_FRAMES)
+        self._at = 0
+        self._running = False
+        self._voice_at = 0
+        """Input sample up to which the caller's voice is known."""
+
+    @property
+    def name(self) -> str:
+        return self._parts.adapter.provider
+
+    @property
+    def input_format(self) -> AudioFormat:
+        return PIPELINE
+
+    async def run(self, line: Line) -> None:
+        """See media.brain.Brain. Raises AdapterError when the provider is lost for good."""
+        if self._running:
+            raise RuntimeError("the brain is running already")
+        self._running = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                await self._live(line, group)
+        except* LineClosed:
+            log.debug("the line closed")
+        finally:
+            self._running = False
+
+    async def _live(self, line: Line, group: asyncio.TaskGroup) -> None:
+        tasks: set[asyncio.Task[None]] = set()
+
+        def spawn(work: Coroutine[None, None, None]) -> None:
+            task = group.create_task(work)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        life = self._assemble(line, spawn)
+        spawn(life.playout.run())
+        self._life = life
+        life.session.listen(self._on_event)
+        try:
+            await life.session.run(survivors=self._parts.survivors)
+        finally:
+            self._life = None
+            life.telling.mode("idle")
+            life.commanding.cancel()
+            for task in tasks:
+                task.cancel()
+
+    # ---- the caller
+
+    def hear(self, frame: AudioFrame) -> None:
+        """20 ms of the caller at 16 kHz."""
+        self._at = frame.end
+        life = self._life
+        if life is None or not life.session.live:
+            self._early.append(frame)
+            return
+        while self._early:
+            self._listen(life, self._early.popleft())
+        self._listen(life, frame)
+        life.playout.tick()
+        voiced = life.vad is not None and life.vad.voiced
+        life.barging.tick(self._at, voiced=voiced)
+        self._rest(life)
+
+    def _listen(self, life: _Life, frame: AudioFrame) -> None:
+        if life.origin is None:
+            life.origin = frame.at
+        samples = frame.array()
+        if life.commanding.deaf:
+            samples = samples * 0
+        elif life.vad is not None:
+            for event in life.vad.process(samples, frame.at):
+                life.line.emit(call.Vad(event=event.kind, position=event.position))
+                self._voice(life, event.kind, event.position)
+                if self._takes_turns and self._parts.session.interruption:
+                    life.barging.voice(event)
+        life.session.send_audio(life.resampler.feed(samples).tobytes())
+
+    def _voice(self, life: _Life, kind: str, position: int) -> None:
+        """What the local detector says is worth knowing to the session as well."""
+        if kind == "confirmed":
+            life.session.user_speech(True)
+        elif kind == "end":
+            life.telling.speech_ended(position)
+            life.session.user_speech(False)
+            life.session.resume_output()
+
+    def signal(self, signal: Signal) -> None:
+        """Pictures; the call itself sees to the rest."""
+        life = self._life
+        if life is None or not life.session.live or not isinstance(signal, Image):
+            return
+        if signal.live:
+            life.session.send_video_frame(signal.data)
+        else:
+            life.session.send_image(signal.data, signal.mime)
+
+    def command(self, command: port.Command) -> asyncio.Future[None]:
+        """See media.brain.Brain."""
+        life = self._life
+        if life is None:
+            raise RuntimeError("the brain is not running: commands need a live call")
+        return life.commanding.take(command)
+
+    # ---- the session
+
+    def _on_event(self, event: SessionEvent) -> None:
+        life = self._life
+        if life is None:
+            return
+        match event:
+            case Audio(item_id, pcm):
+                life.playout.play(item_id, pcm)
+                life.telling.sound(item_id)
+            case Words(role="assistant", item_id=item_id):
+                life.telling.answer_words(item_id)
+            case Words():
+                self._user_words(life, event)
+            case OutputStopped(items):
+                self._stopped(life, items)
+            case AnswerHeard():
+                life.telling.heard(event, narration=not event.kept)
+            case TurnStored():
+                life.telling.turn_taken(event, self._position)
+            case ResponseStarted():
+                life.session.resume_output()
+                if not life.commanding.narrates(event.request_id):
+                    life.telling.response_started(turn=True)
+            case _:
+                self._other(life, event)
+        self._rest(life)
+
+    def _other(self, life: _Life, event: SessionEvent) -> None:
+        emit = life.line.emit
+        match event:
+            case StateChanged(state):
+                if state == "open":
+                    life.commanding.opened(self._parts.greeting)
+            case SessionProblem(code, stage, message, fatal):
+                if not fatal:  # the call tells what ends it
+                    emit(call.Problem(code=code, stage=stage, message=message))
+            case Reconnected():
+                emit(
+                    call.Reconnected(
+                        restored=event.state_restored,
+                        attempt=event.attempt,
+                        planned=event.planned,
+                        lost_ms=event.lost_ms,
+                        replayed_ms=event.replayed_ms,
+                        outage_ms=event.outage_ms,
+                    )
+                )
+            case Used() if event.context_tokens is not None and not event.final:
+                emit(call.Metric(name="context_tokens", value=float(event.context_tokens)))
+            case _:
+                return
+
+    def _user_words(self, life: _Life, words: Words) -> None:
+        text = life.telling.user_words(words)
+        if self._takes_turns:
+            life.barging.words(text, self._at)
+        elif life.playout.sounding and classify(text, self._parts.barge_in.lexicon) == "stop":
+            life.session.interrupt("stop_word")
+
+    def _stopped(self, life: _Life, items: tuple[AnswerHeard, ...]) -> None:
+        if items or life.barging.paused:
+            life.barging.over(life.commanding.reason or "words")
+        life.telling.cut(items, life.line.out)
+        life.commanding.stopped()
+
+    def _started(self, item_id: str, out: int) -> None:
+        if self._life is not None:
+            self._life.session.notify_playback(True)
+            self._life.telling.sounds(item_id, out)
+
+    def _ended(self, item_id: str, out: int) -> None:
+        if self._life is not None and self._life.session.live:
+            self._life.session.heard(item_id)
+
+    def _silent(self) -> None:
+        if self._life is not None and self._life.session.live:
+            self._life.session.notify_playback(False)
+            self._life.commanding.drained()
+
+    def _rest(self, life: _Life) -> None:
+        """Mode and the end of an answer follow from who is still at it."""
+        session, sounding = life.session, life.playout.sounding
+        working = session.working
+        life.telling.rest(working=working, sounding=sounding, out=life.line.out)
+        if session.state == "connecting":
+            return
+        if sounding and (life.playout.audible or life.barging.paused):
+            life.telling.mode("speaking")
+        elif working or not life.telling.answering:
+            life.telling.mode("thinking" if working else "listening")
+
+    # ---- assembly
+
+    @property
+    def _takes_turns(self) -> bool:
+        return self._can.turn_taking != "full_duplex"
+
+    def _position(self, session_sample: int) -> int:
+        """An input sample of the session as one of the call."""
+        origin = 0 if self._life is None else self._life.origin or 0
+        return origin + session_sample * PIPELINE.rate // self._can.input_format.rate
+
+    def _assemble(self, line: Line, spawn: Callable[[Coroutine[None, None, None]], None]) -> _Life:
+        parts = self._parts
+        playout = Playout(
+            line,
+            self._can.output_format,
+            started=self._started,
+            ended=self._ended,
+            idle=self._silent,
+        )
+        session = RealtimeSession(
+            parts.agent, adapter=parts.adapter, config=parts.session, playback=playout
+        )
+        telling = Telling(line.emit, lambda: self._at, _settings(parts.adapter.provider))
+        barging = Barging(
+            line,
+            parts.barge_in,
+            cut=session.stop_speech,
+            protected=lambda: bool(parts.agent.display.pending),
+            speaking=lambda: playout.audible,
+        )
+        commanding = Commanding(
+            session, playout, telling, spawn, line, manual=parts.session.manual_turns
+        )
+        return _Life(
+            line=line,
+            session=session,
+            playout=playout,
+            telling=telling,
+            barging=barging,
+            commanding=commanding,
+            resampler=Resampler(PIPELINE.rate, self._can.input_format.rate),
+            vad=None if parts.vad is None else parts.vad(),
+        )
+
+
+def _settings(provider: str) -> dict[PartName, str]:
+    """Whose setting each part of the time is."""
+    return {
+        "vad_wait": "vad.silence_ms",
+        "turn": f"brain.{provider}",
+        "stt": f"brain.{provider}",
+        "agent": f"brain.{provider}",
+        "tts": f"brain.{provider}",
+        "output": "line",
+    }

@@ -1,0 +1,259 @@
+"""What happens in a session, told to the call: turns, answers, words, modes, where the time went.
+
+The same events in the same order as the cascade tells them, so that pages, logs and tests need not
+know which brain is on the line (CONTRACTS A). Owned by one run of a brain; it decides nothing. One
+*answer* is everything the model does for one turn: its responses, tools between them included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..media import events as call
+from ..media.turns.latency import PartName, TurnMarks, turn_latency
+from .events import Words
+from .session_events import AnswerHeard, TurnStored
+
+Emit = Callable[[call.CallEvent], None]
+
+
+@dataclass(slots=True)
+class _Marks:
+    """Input samples at which a turn came to its stages; see media.turns.latency."""
+
+    speech_end: int | None = None
+    vad_end: int | None = None
+    decided: int | None = None
+    first_text: int | None = None
+    first_audio: int | None = None
+
+
+@dataclass(slots=True)
+class _Answer:
+    """One answer. `waits`: items whose end is not known yet."""
+
+    turn: int | None
+    gen: int
+    marks: _Marks
+    texts: list[str] = field(default_factory=list)
+    waits: dict[str, None] = field(default_factory=dict)
+    audible: bool = False
+
+
+@dataclass(slots=True)
+class _Said:
+    """The user's words of one item so far. `told`: its last words are on the timeline."""
+
+    text: str = ""
+    turn: int | None = None
+    message: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class Telling:
+    """See the module. `now` is the input sample heard last, `settings` the configuration keys that
+    own the parts of a turn's latency."""
+
+    def __init__(
+        self, emit: Emit, now: Callable[[], int], settings: Mapping[PartName, str]
+    ) -> None:
+        self._emit = emit
+        self._now = now
+        self._settings = settings
+        self._mode: call.ModeName = "idle"
+        self._turn = 0
+        self._gen = 0
+        self._marks = _Marks()
+        self._answer: _Answer | None = None
+        self._users: dict[str, _Said] = {}
+        self._items: dict[str, _Answer] = {}
+
+    @property
+    def answering(self) -> bool:
+        """An answer was begun whose end is not told yet."""
+        return self._answer is not None
+
+    # ---- the user
+
+    def speech_ended(self, end: int) -> None:
+        """The local detector: the caller's last voiced sample, known now."""
+        self._marks.speech_end, self._marks.vad_end = end, self._now()
+
+    def user_words(self, words: Words) -> str:
+        """Words of the caller; returns all of this turn so far."""
+        said = self._said(words.item_id)
+        said.text = words.text if words.final else said.text + words.text
+        text = said.text.strip()
+        if text or words.final:
+            self._emit(
+                call.Transcript(
+                    role="user",
+                    text=text,
+                    partial=not words.final,
+                    start=said.start,
+                    end=said.end,
+                    turn=said.turn,
+                    message=said.message if words.final else None,
+                )
+            )
+        return text
+
+    def turn_taken(self, stored: TurnStored, position: Callable[[int], int]) -> None:
+        """The provider has the caller's turn; positions become those of the call."""
+        self._turn += 1
+        said = self._said(stored.item_id)
+        said.turn, said.message = self._turn, stored.message_id
+        said.start = None if stored.start is None else position(stored.start)
+        said.end = None if stored.end is None else position(stored.end)
+        self._marks.decided = self._now()
+        if self._marks.speech_end is None:
+            self._marks.speech_end = said.end
+        self._emit(
+            call.Turn(event="committed", reason="provider", text=said.text.strip(), turn=self._turn)
+        )
+
+    def typed(self, text: str, message_id: str | None = None) -> None:
+        """The user typed: a turn whose words are known."""
+        self._turn += 1
+        self._marks = _Marks()
+        self._emit(call.Turn(event="committed", reason="typed", text=text, turn=self._turn))
+        self._emit(
+            call.Transcript(
+                role="user",
+                text=text,
+                partial=False,
+                source="typed",
+                turn=self._turn,
+                message=message_id,
+            )
+        )
+
+    # ---- the agent
+
+    def response_started(self, *, turn: bool) -> None:
+        """The model works; of one answer only the first response is told. `turn`: for the user."""
+        if self._answer is not None:
+            return
+        self._gen += 1
+        marks, self._marks = self._marks, _Marks()
+        number = self._turn if turn and self._turn else None
+        self._answer = _Answer(number, self._gen, marks)
+        self._emit(call.Response(event="started", turn=number, gen=self._gen))
+
+    def answer_words(self, item_id: str) -> None:
+        """The model's words came."""
+        answer = self._answer
+        if answer is None:
+            return
+        self._items.setdefault(item_id, answer)
+        answer.waits.setdefault(item_id)
+        if answer.marks.first_text is None:
+            answer.marks.first_text = self._now()
+
+    def sound(self, item_id: str) -> None:
+        """The model's sound came."""
+        self.answer_words(item_id)
+        answer = self._answer
+        if answer is not None and answer.marks.first_audio is None:
+            answer.marks.first_audio = self._now()
+
+    def sounds(self, item_id: str, out: int) -> None:
+        """An item's first sample was heard, at output sample `out`."""
+        answer = self._items.get(item_id)
+        if answer is None or answer.audible or answer is not self._answer:
+            return
+        answer.audible = True
+        self._emit(call.Response(event="audio", out=out, turn=answer.turn, gen=answer.gen))
+        self._latency(answer)
+
+    def heard(self, told: AnswerHeard, *, narration: bool = False) -> None:
+        """The end of one item is known."""
+        answer = self._items.pop(told.item_id, None)
+        if told.text.strip():
+            self._emit(
+                call.Transcript(
+                    role="assistant",
+                    text=told.text,
+                    partial=False,
+                    source="narration" if narration else "speech",
+                    heard=told.heard,
+                    unheard=told.unheard,
+                    interrupted=told.interrupted,
+                    estimated=told.estimated,
+                    turn=None if answer is None else answer.turn,
+                    gen=None if answer is None else answer.gen,
+                )
+            )
+        if answer is not None:
+            answer.waits.pop(told.item_id, None)
+            if told.kept:
+                answer.texts.append(told.text.strip())
+
+    def cut(self, stopped: tuple[AnswerHeard, ...], out: int) -> None:
+        """The answer was stopped; what was heard of it is known as far as now."""
+        answer, self._answer = self._answer, None
+        if answer is None:
+            return
+        text = " ".join([*answer.texts, *(one.text.strip() for one in stopped)])
+        heard = " ".join([*answer.texts, *(one.heard.strip() for one in stopped)])
+        self._emit(
+            call.Response(
+                event="cut",
+                out=out,
+                text=text.strip(),
+                heard=heard.strip(),
+                turn=answer.turn,
+                gen=answer.gen,
+            )
+        )
+
+    def rest(self, *, working: bool, sounding: bool, out: int) -> None:
+        """Nothing of it may be under way any more: then the answer has ended."""
+        answer = self._answer
+        if answer is None or working or sounding or answer.waits:
+            return
+        self._answer = None
+        text = " ".join(part for part in answer.texts if part)
+        self._emit(
+            call.Response(event="ended", out=out, text=text, turn=answer.turn, gen=answer.gen)
+        )
+
+    def mode(self, mode: call.ModeName) -> None:
+        """The public mode, told when it changes."""
+        if mode != self._mode:
+            self._mode = mode
+            self._emit(call.Mode(mode=mode))
+
+    # ---- inside
+
+    def _said(self, item_id: str) -> _Said:
+        while len(self._users) > 32:
+            del self._users[next(iter(self._users))]
+        return self._users.setdefault(item_id, _Said())
+
+    def _latency(self, answer: _Answer) -> None:
+        marks, now = answer.marks, self._now()
+        if answer.turn is None or marks.speech_end is None or marks.speech_end > now:
+            return
+        found = turn_latency(
+            TurnMarks(
+                speech_end=marks.speech_end,
+                vad_end=marks.vad_end,
+                decided=marks.decided,
+                first_text=marks.first_text,
+                first_audio=marks.first_audio,
+                output=now,
+            ),
+            settings=self._settings,
+        )
+        self._emit(
+            call.Metric(
+                name="turn_latency",
+                total_ms=found.total_ms,
+                parts=found.parts,
+                turn=answer.turn,
+                gen=answer.gen,
+            )
+        )
