@@ -79,17 +79,17 @@ class Conversation:
         """These calls wait for their results."""
         self._open_calls.update(call.id for call in calls)
 
-    def answer(self, outputs: Iterable[ToolOutput]) -> bool:
-        """Give results, one to each call that waits; whether any did. A second result, or one of
-        a call that this connection never made, has no place in the conversation."""
-        any_given = False
+    def answer(self, outputs: Iterable[ToolOutput]) -> set[str]:
+        """Give results, one to each call that waits; their items. A second result, or one of a call
+        that this connection never made, has no place in the conversation."""
+        given: set[str] = set()
         for output in outputs:
             if output.call_id in self._open_calls:
                 self._open_calls.remove(output.call_id)
                 item = output_item(output.call_id, output.text)
-                self._output_items[output.call_id] = self.put(item)
-                any_given = True
-        return any_given
+                item_id = self._output_items[output.call_id] = self.put(item)
+                given.add(item_id)
+        return given
 
     def summarising(self, request_id: str) -> None:
         """A summary of what there is now was asked for."""

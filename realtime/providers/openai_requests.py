@@ -19,12 +19,18 @@ ACTIVE = "conversation_already_has_active_response"
 
 @dataclass(slots=True)
 class Request:
-    """A response that we want. `tag` names it on the wire once it is sent; `cut`: it was stopped
-    before it began."""
+    """A response that we want.
+
+    unseen   items of ours that it is to answer, and of which we do not know yet that the provider
+             holds them; None: it answers no items, it is wanted for itself
+    tag      names it on the wire once it is sent
+    cut      it was stopped before it began
+    """
 
     kind: RequestKind
     text: str = ""
     request_id: str = ""
+    unseen: set[str] | None = None
     tag: str = ""
     cut: bool = False
 
@@ -67,6 +73,7 @@ class Requests:
                 same = not (other.request_id and request.request_id)
                 if other.kind == "plain" and (same or other.request_id == request.request_id):
                     other.request_id = other.request_id or request.request_id
+                    other.unseen = _both(other.unseen, request.unseen)
                     return
         self._waiting.append(request)
 
@@ -89,17 +96,33 @@ class Requests:
         self._awaited = True
 
     def created(self, response_id: str, tag: str) -> Request | None:
-        """A response began; the request it answers, None for one of the provider's own."""
+        """A response began; the request it answers, None for one of the provider's own alone."""
         request = self._sent.pop(tag, None)
         if not tag and not self._awaited and self._asked is not None:
             request = self._sent.pop(self._asked.tag, None)  # a server that drops metadata
         if request is None:
             self._awaited = False
+            request = self._answered_too()
         elif request is self._asked:
             self._asked = None
         if request is None or request.kind != "summary":
             self._running.add(response_id)
         return request
+
+    def seen(self, item_id: str) -> None:
+        """The provider holds this item."""
+        for request in self._waiting:
+            if request.unseen is not None:
+                request.unseen.discard(item_id)
+
+    def _answered_too(self) -> Request | None:
+        """The request that the provider's own response answers as well, because it began when all
+        items of that were there: to ask again would make the model say everything twice."""
+        for request in self._waiting:
+            if request.kind == "plain" and request.unseen == set():
+                self._waiting.remove(request)
+                return request
+        return None
 
     def done(self, response_id: str, known: bool) -> None:
         """A response ended. One that is not `known` to have begun is what stood in the way."""
@@ -128,3 +151,7 @@ class Requests:
     def summaries(self) -> list[Request]:
         """Summaries that were asked for and have not begun."""
         return [one for one in self._sent.values() if one.kind == "summary"]
+
+
+def _both(one: set[str] | None, other: set[str] | None) -> set[str] | None:
+    return None if one is None or other is None else one | other

@@ -134,8 +134,9 @@ class Telling:
             case AppendContext(words, key):
                 self.parts.conversation.know(words, key)
             case SendToolResults(outputs, respond):
-                if self.parts.conversation.answer(outputs) and respond:
-                    self.parts.requests.ask(Request("plain"))
+                given = self.parts.conversation.answer(outputs)
+                if given and respond:
+                    self.parts.requests.ask(Request("plain", unseen=given))
             case UpdateAgent():
                 self._update(command)
             case ForgetBefore(summary):
@@ -146,9 +147,10 @@ class Telling:
 
     def _typed(self, command: SendText) -> None:
         self.show_frame()
-        self.parts.conversation.put(user_item(text_part(command.text)))
+        item_id = self.parts.conversation.put(user_item(text_part(command.text)))
         if command.respond:
-            self.parts.requests.ask(Request("plain", request_id=command.request_id))
+            request = Request("plain", request_id=command.request_id, unseen={item_id})
+            self.parts.requests.ask(request)
 
     def _picture(self, data: bytes, mime: str) -> list[RealtimeEvent]:
         if mime not in IMAGES:

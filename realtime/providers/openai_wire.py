@@ -193,7 +193,9 @@ class OpenAICodec:
         return tag == SETUP or (not tag and kind == "invalid_request_error")
 
     def _item_known(self, message: Json) -> list[RealtimeEvent]:
-        self._parts.conversation.note(inner(message, "item"))
+        item = inner(message, "item")
+        self._parts.conversation.note(item)
+        self._parts.requests.seen(text(item, "id"))
         return []
 
     def _item_deleted(self, message: Json) -> list[RealtimeEvent]:

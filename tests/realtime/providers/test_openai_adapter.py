@@ -273,6 +273,23 @@ async def test_voice_row_092_with_interruption_off_the_response_goes_on() -> Non
         assert [one["audio_end_ms"] for one in _sent(call, "conversation.item.truncated")] == [200]
 
 
+async def test_a_turn_during_an_answer_that_goes_on_is_answered_after_it() -> None:
+    script = Script(answer=_long_then_echo, speed=4.0)
+    async with calling(script, Setup(instructions="", interruption=False)) as call:
+        call.connection.tell(RequestResponse())
+        await call.until(lambda event: isinstance(event, Audio))
+        call.speak("delta")
+        await call.until(lambda event: isinstance(event, UserTurn))
+        assert [(await call.done()).status, (await call.done()).status] == ["completed"] * 2
+        assert call.heard() == "one two three four five six echo delta"
+        assert call.server.response_creates == 2
+
+
+def _long_then_echo(asked: Asked) -> Reply:
+    speaks = asked.by == "speech"
+    return echo(asked) if speaks else Reply(text="one two three four five six")
+
+
 async def test_requests_made_at_once_are_answered_one_after_another() -> None:
     async with calling(Script(speed=FAST)) as call:
         call.connection.tell(RequestResponse("First.", "a"))

@@ -232,6 +232,34 @@ def test_a_request_waits_for_the_answer_to_a_taken_turn() -> None:
     assert wire.codec.due
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_what_the_answer_to_a_turn_could_see_is_not_asked_for_again(there: bool) -> None:
+    wire = called(Wire(), "call_1")
+    wire.server("input_audio_buffer.speech_stopped", item_id="u", audio_end_ms=900)
+    wire.server("input_audio_buffer.committed", item_id="u")
+    wire.types()
+    wire.tell(SendToolResults((ToolOutput("call_1", "a", "x"),)))
+    output = wire.sent[0]["item"]
+    if there:
+        wire.server("conversation.item.added", item=output)
+    wire.respond("resp_2", own=True)
+    wire.done("resp_2")
+    assert wire.types() == ["conversation.item.create", *(["response.create"] * (not there))]
+
+
+def test_a_response_that_is_wanted_for_itself_is_not_lost_to_a_turn() -> None:
+    wire = Wire()
+    wire.server("input_audio_buffer.speech_stopped", item_id="u", audio_end_ms=900)
+    wire.server("input_audio_buffer.committed", item_id="u")
+    wire.tell(SendText("a"))
+    wire.tell(RequestResponse())
+    wire.server("conversation.item.added", item=wire.sent[0]["item"])
+    wire.types()
+    wire.respond("resp_1", own=True)
+    wire.done("resp_1")
+    assert wire.types() == ["response.create"]
+
+
 def test_a_turn_whose_own_response_was_refused_is_asked_for() -> None:
     wire = spoken(Wire(Setup(instructions="", interruption=False)))
     wire.types()
