@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
 from websockets.http11 import Request
 
+from tests.simulators.openai_realtime_checks import word
+from tests.simulators.openai_realtime_secrets import Secrets, serving
 from tests.simulators.openai_realtime_session import Record, Session
 from tests.simulators.realtime_script import Fault, Script
 from tests.simulators.realtime_server import RunningServer, Wire, running
@@ -37,6 +39,8 @@ class OpenAIRealtimeServer:
     running: RunningServer
     record: Record
     sessions: list[Session] = field(default_factory=list)
+    rest: str = ""
+    """`http://127.0.0.1:PORT` of the client secrets, where they are served."""
 
     @property
     def origin(self) -> str:
@@ -86,15 +90,26 @@ async def openai_realtime(
     key: str = "test-key",
     chunk_ms: int = 60,
     max_session_s: float | None = None,
+    rest: bool = False,
+    secret_s: float | None = None,
     port: int = 0,
 ) -> AsyncIterator[OpenAIRealtimeServer]:
-    """Serve `/v1/realtime?model=…` on loopback until the block ends."""
+    """Serve `/v1/realtime?model=…` on loopback until the block ends.
+
+    chunk_ms       of sound in one delta
+    max_session_s  after which every session expires
+    rest           serve client secrets too, on a port of its own; they live for `secret_s`
+    """
     record = Record()
     sessions: list[Session] = []
+    secrets = Secrets(key, secret_s)
 
     async def serve(socket: Wire) -> None:
-        model = _query(socket.path).get("model", "")
-        session = Session(socket, model, record, chunk_ms)
+        start = secrets.start(_key(socket.headers))
+        model = _query(socket.path).get("model") or word(start.get("model"))
+        if start:
+            start = {**start, "model": model}
+        session = Session(socket, model, start, record, chunk_ms)
         sessions.append(session)
         if not model.startswith(MODELS):
             text = f"Model '{model}' is not supported in realtime mode."
@@ -106,38 +121,42 @@ async def openai_realtime(
         session = next(one for one in sessions if one.socket is socket)
         await session.own_fault(fault)
 
-    async with running(
-        script,
-        serve,
-        own_fault=own_fault,
-        refuse=lambda request: refusal(request, {key}),
-        subprotocols=("realtime",),
-        port=port,
-    ) as server:
-        yield OpenAIRealtimeServer(server, record, sessions)
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serving(secrets)) if rest else ""
+        serving_sessions = running(
+            script,
+            serve,
+            own_fault=own_fault,
+            refuse=lambda request: refusal(request, secrets),
+            subprotocols=("realtime",),
+            port=port,
+        )
+        server = await stack.enter_async_context(serving_sessions)
+        yield OpenAIRealtimeServer(server, record, sessions, url)
 
 
-def refusal(request: Request, keys: set[str]) -> tuple[int, str] | None:
+def refusal(request: Request, secrets: Secrets) -> tuple[int, str] | None:
     """What the handshake is answered with, where it is not taken."""
     if urlsplit(request.path).path != "/v1/realtime":
         return 404, _body("not_found", f"Invalid URL (GET {request.path})")
-    if _key(request) not in keys:
+    key = _key(request.headers)
+    if not secrets.opens(key):
         return 401, _body("invalid_api_key", "Incorrect API key provided.")
     if "OpenAI-Beta" in request.headers:
         text = "The Realtime Beta API is no longer supported. Please use /v1/realtime for GA."
         return 400, _body("beta_api_shape_disabled", text)
     query = _query(request.path)
-    if "model" not in query or set(query) - {"model"}:
+    if set(query) - {"model"} or ("model" not in query and not secrets.start(key)):
         return 400, _body("missing_model", "You must provide a model parameter, and no other one.")
     return None
 
 
-def _key(request: Request) -> str:
+def _key(headers: Mapping[str, str]) -> str:
     """The key of a handshake: a header, or a browser's subprotocol."""
-    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, key = headers.get("Authorization", "").partition(" ")
     if scheme == "Bearer":
         return key
-    offered = request.headers.get("Sec-WebSocket-Protocol", "").split(",")
+    offered = headers.get("Sec-WebSocket-Protocol", "").split(",")
     found = (one.strip() for one in offered if one.strip().startswith(SECRET_PROTOCOL))
     return next(found, "").removeprefix(SECRET_PROTOCOL)
 

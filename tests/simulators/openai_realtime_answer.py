@@ -17,7 +17,7 @@ from tests.simulators.openai_realtime_checks import Json, part, word
 from tests.simulators.openai_realtime_config import Config
 from tests.simulators.openai_realtime_items import Conversation, Item
 from tests.simulators.openai_realtime_vad import Sound, encode
-from tests.simulators.tone_words import Samples
+from voxglove.media.pcm import Samples
 
 Cause = Literal["turn", "create", "idle"]
 Status = Literal["completed", "cancelled", "incomplete", "failed"]

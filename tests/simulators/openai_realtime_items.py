@@ -16,7 +16,7 @@ import numpy as np
 from tests.simulators.openai_realtime_checks import Json, Refused, parts, word
 from tests.simulators.openai_realtime_config import SAMPLE_RATES
 from tests.simulators.openai_realtime_vad import decode, encode
-from tests.simulators.tone_words import Samples
+from voxglove.media.pcm import Samples
 
 ROOT = "root"
 

@@ -63,9 +63,12 @@ class Record:
 
 
 class Session:
-    """One connection: the protocol's half, and the model behind it."""
+    """One connection: the protocol's half, and the model behind it. `start` are the settings that
+    its key brought."""
 
-    def __init__(self, socket: Wire, model: str, record: Record, chunk_ms: int) -> None:
+    def __init__(
+        self, socket: Wire, model: str, start: Json, record: Record, chunk_ms: int
+    ) -> None:
         self.socket = socket
         self.script = socket.script
         self.record = record
@@ -77,6 +80,8 @@ class Session:
             silence_ms=self.script.silence_ms,
             total_tokens=lambda answer: self.script.tokens(self.answers),
         )
+        if start:
+            self.protocol.config.update(start, busy=False)
         self.mind = Mind(self.protocol, self.script)
         self._group: asyncio.TaskGroup
         self._turn = asyncio.Lock()

@@ -16,8 +16,8 @@ import numpy as np
 
 from tests.simulators.openai_realtime_checks import Json, Refused, whole
 from tests.simulators.openai_realtime_config import SAMPLE_RATES
-from tests.simulators.tone_words import Samples
 from voxglove.media import g711
+from voxglove.media.pcm import Samples
 
 WINDOW_MS = 20
 ONSET_WINDOWS = 3

@@ -8,7 +8,9 @@ import json
 import time
 from typing import Any
 
+import openai
 import pytest
+from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -18,6 +20,7 @@ from tests.simulators.openai_realtime_client import (
     FAST,
     MODEL,
     RATE,
+    Client,
     answering,
     bare_session,
     user,
@@ -139,3 +142,43 @@ async def test_speech_goes_out_as_fast_as_the_script_says() -> None:
             len(base64.b64decode(e["delta"])) for e in client.of("response.output_audio.delta")
         ]
         assert set(sizes[:-1]) == {RATE * 2 * 60 // 1_000}
+
+
+async def test_a_client_secret_opens_a_session_until_it_expires() -> None:
+    async with openai_realtime(Script(speed=FAST), rest=True, secret_s=0.1) as server:
+        async with openai.AsyncOpenAI(api_key="test-key", base_url=server.rest + "/v1") as sdk:
+            made = await sdk.realtime.client_secrets.create(
+                expires_after={"anchor": "created_at", "seconds": 60},
+                session={"type": "realtime", "model": MODEL, "instructions": "Be brief."},
+            )
+        assert made.value.startswith("ek_")
+        headers = {"Authorization": f"Bearer {made.value}"}
+        url = f"{server.origin}/v1/realtime?model={MODEL}"
+        async with connect(url, additional_headers=headers) as socket:
+            client = Client(AsyncRealtimeConnection(socket), server)
+            created = await client.next()
+            assert created["session"]["instructions"] == "Be brief."
+            await asyncio.sleep(0.1)
+            assert (await client.ask())["status"] == "completed", "it outlives its key"
+        with pytest.raises(InvalidStatus) as refused:
+            await connect(url, additional_headers=headers)
+        assert refused.value.response.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "key, expires_after, error",
+    [
+        ("other", {}, openai.AuthenticationError),
+        ("test-key", {"seconds": 9}, openai.BadRequestError),
+        ("test-key", {"anchor": "now"}, openai.BadRequestError),
+    ],
+)
+async def test_a_client_secret_is_refused(
+    key: str, expires_after: Any, error: type[openai.APIStatusError]
+) -> None:
+    async with (
+        openai_realtime(Script(), rest=True) as server,
+        openai.AsyncOpenAI(api_key=key, base_url=server.rest + "/v1", max_retries=0) as sdk,
+    ):
+        with pytest.raises(error):
+            await sdk.realtime.client_secrets.create(expires_after=expires_after)
