@@ -46,7 +46,7 @@ class State:
     """All there is to know.
 
     attempt    of the connection that is being sought, 0 when none is
-    tries      dials since a connection last held
+    flaps      connections in a row that ended before they held
     resuming   the dial in flight resumes
     handle     there is one
     refreshed  the credentials were renewed for the connection that is being sought
@@ -61,7 +61,7 @@ class State:
 
     phase: Phase = "connecting"
     attempt: int = 0
-    tries: int = 0
+    flaps: int = 0
     resuming: bool = False
     handle: bool = False
     refreshed: bool = False
@@ -134,11 +134,23 @@ def _ignore(state: State) -> Step:
 
 
 def _dial(state: State, rules: Rules, *, close_first: bool = False, wait: bool = True) -> Step:
-    """The next attempt; the first of them resumes where that is possible."""
+    """The next attempt; the first of them resumes where that is possible. The first connection
+    that did not hold is forgiven, the others make it wait as attempts do."""
+    failures = state.attempt * wait + max(0, state.flaps - 1)
     attempt = state.attempt + 1
     resume = attempt == 1 and rules.resume and state.handle
-    effect = Dial(attempt, state.tries if wait else 0, resume, close_first)
-    return replace(state, attempt=attempt, tries=state.tries + 1, resuming=resume), (effect,)
+    effect = Dial(attempt, failures, resume, close_first)
+    return replace(state, attempt=attempt, resuming=resume), (effect,)
+
+
+def _may_dial(state: State, rules: Rules) -> bool:
+    return state.attempt + state.flaps < rules.attempts
+
+
+def _ended(state: State, at: float, rules: Rules) -> State:
+    """The connection ends at `at`: whether it had held counts from now on."""
+    held = state.opened_at is not None and at - state.opened_at >= rules.stable_s
+    return replace(state, flaps=0 if held else state.flaps + 1)
 
 
 def _close(state: State, code: str) -> Step:
@@ -188,13 +200,12 @@ def _failed(state: State, event: Failed, rules: Rules) -> Step:
     """A dial failed. While an old connection carries the session, giving up means staying."""
     if not state.attempt:
         return _ignore(state)
-    more = state.tries < rules.attempts
-    if event.credentials and rules.refreshable and not state.refreshed and more:
+    if event.credentials and rules.refreshable and not state.refreshed:
         again = Dial(state.attempt, resume=state.resuming, refresh=True)
-        return replace(state, refreshed=True, tries=state.tries + 1), (again,)
+        return replace(state, refreshed=True), (again,)
     refused = event.code == HANDLE_REFUSED and state.resuming
     state, forget = _forget(state) if refused else (state, ())
-    if (event.retryable or refused) and more:
+    if (event.retryable or refused) and _may_dial(state, rules):
         state, effects = _dial(state, rules, wait=not refused)
         return state, (*forget, *effects)
     final = not (event.retryable or refused)
@@ -208,7 +219,6 @@ def _stay(state: State, event: Failed, *, final: bool) -> State:
     return replace(
         state,
         attempt=0,
-        tries=0,
         resuming=False,
         refreshed=False,
         planned=False,
@@ -222,23 +232,15 @@ def _stay(state: State, event: Failed, *, final: bool) -> State:
 
 def _dropped(state: State, event: Dropped, rules: Rules) -> Step:
     """The connection is gone: an outage begins, or a move that was under way becomes one."""
-    held = state.opened_at is not None and event.at - state.opened_at >= rules.stable_s
-    tries = 0 if held and not state.attempt else state.tries
     unwanted = event.code == HANDLE_REFUSED or (state.fresh and not state.attempt)
     state, forget = _forget(state) if unwanted else (state, ())
     if event.fatal or state.doomed:
         return _close(state, state.doomed or event.code)
-    if not state.attempt and tries >= rules.attempts:
-        return _close(state, event.code)
-    state = replace(
-        state,
-        phase="reconnecting",
-        tries=tries,
-        opened_at=None,
-        rotate_at=None,
-        cap_at=None,
-        planned=False,
-    )
+    if not state.attempt:
+        state = _ended(state, event.at, rules)
+        if not _may_dial(state, rules):
+            return _close(state, event.code)
+    state = replace(_unopened(state), planned=False)
     announce = Announce("reconnecting", event.code)
     if state.attempt:
         return state, (*forget, announce)
@@ -249,6 +251,10 @@ def _dropped(state: State, event: Dropped, rules: Rules) -> Step:
 def _forget(state: State) -> Step:
     """The handle is worth nothing."""
     return replace(state, handle=False), ((ForgetHandle(),) if state.handle else ())
+
+
+def _unopened(state: State) -> State:
+    return replace(state, phase="reconnecting", opened_at=None, rotate_at=None, cap_at=None)
 
 
 def _begun(state: State) -> State:
@@ -283,13 +289,11 @@ def _tick(state: State, event: Tick, rules: Rules) -> Step:
     due = state.move_by is not None and event.at >= state.move_by
     if not state.moving or not (event.gap or due):
         return state, ()
-    held = state.opened_at is not None and event.at - state.opened_at >= rules.stable_s
     state, forget = _forget(state) if state.fresh else (state, ())
-    tries = 0 if held else min(state.tries, rules.attempts - 1)
-    state = replace(_begun(state), planned=True, tries=tries)
+    state = _begun(_ended(state, event.at, rules))
+    state = replace(state, planned=True, flaps=min(state.flaps, rules.attempts - 1))
     if not rules.closes_first:
         state, effects = _dial(state, rules)
         return state, (*forget, *effects)
-    state = replace(state, phase="reconnecting", opened_at=None, rotate_at=None, cap_at=None)
-    state, effects = _dial(state, rules, close_first=True)
+    state, effects = _dial(_unopened(state), rules, close_first=True)
     return state, (*forget, Announce("reconnecting", "move"), *effects)

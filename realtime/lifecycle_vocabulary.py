@@ -24,8 +24,8 @@ class Rules:
     closes_first   the old connection is closed before the new one is opened
     max_session_s  the provider ends a connection after this
     refreshable    rejected credentials can be renewed, once for each connection that is sought
-    attempts       tries without a connection that held for `stable_s`, then it is over
-    stable_s       a connection that held this long starts the count anew
+    attempts       for one connection, fewer by those before it that did not hold; then it is over
+    stable_s       a connection that was open this long has held
     lead_s         a move begins this long before its deadline, whoever is speaking
     """
 
@@ -119,7 +119,7 @@ Event = Start | Connected | Failed | Dropped | HandleKept | GoingAway | MoveWant
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """Open a connection after `backoff(failures)`.
+    """Open a connection; after `failures` in a row, wait before (`adapters.socket.backoff`).
 
     `attempt` counts from 1 for each connection that is sought; `resume`: with the latest handle,
     else fresh, seeded from the store. `close_first`: end the old one before. `refresh`: renew the

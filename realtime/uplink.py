@@ -15,6 +15,8 @@ from .ring import SAMPLE_BYTES, Positions, Ring
 
 CHUNK_MS = 100
 """Longest piece that is sent at once."""
+STEP_MS = 20
+"""Shortest piece of silence that is put in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class Pacing:
     def __post_init__(self) -> None:
         if self.catch_up <= 1:
             raise MediaValueError("catch_up", str(self.catch_up), "use more than 1")
-        if self.fill_ms < 20 or self.slack_ms < 0:
+        if self.fill_ms < STEP_MS or self.slack_ms < 0:
             raise MediaValueError("fill_ms, slack_ms", "too short", "use 20 or more, 0 or more")
 
 
@@ -62,7 +64,9 @@ class Uplink:
         self._credit = 0.0
         self._pumped_at = now
         self._filling = False
-        self._behind = False
+        self._behind = self._waiting > 0
+        if self._behind:  # the oldest sound of a full ring goes before the next frame pushes it out
+            self._credit = float(self._samples(CHUNK_MS))
 
     def pump(self, now: float) -> None:
         """Send what may go at `now`. Call it when sound came, and paced every 20 ms besides."""
@@ -78,6 +82,10 @@ class Uplink:
             self._filling = False
             whole = waiting <= self._credit + slack
             self._sound(waiting if whole else min(waiting, int(self._credit)))
+            if not self._waiting:
+                # A host whose clock is a little slow leaves no hole: only time in which nothing
+                # came is filled.
+                self._credit = min(self._credit, 0.0)
         behind = self._waiting > slack
         if self._behind and not behind:
             self._credit = min(self._credit, 0.0)  # what haste earned is no time that passed
@@ -110,12 +118,12 @@ class Uplink:
 
     def _fill(self, pacing: Pacing) -> None:
         """Silence for the time in which nothing came."""
-        due = self._samples(20 if self._filling else pacing.fill_ms)
-        if self._credit < due:
+        step = self._samples(STEP_MS)
+        if self._credit < (step if self._filling else self._samples(pacing.fill_ms)):
             return
         self._filling = True
-        while self._credit >= due:
-            self._positions.add(due, None)
-            self._credit -= due
-            self._send(bytes(due * SAMPLE_BYTES))
-            due = self._samples(20)
+        while self._credit >= step:
+            count = min(int(self._credit) // step * step, self._samples(CHUNK_MS))
+            self._positions.add(count, None)
+            self._credit -= count
+            self._send(bytes(count * SAMPLE_BYTES))
