@@ -33,6 +33,8 @@ _PROVIDERS: Mapping[str, _Provider] = {
     "gemini": _Provider(("GEMINI_API_KEY", "GOOGLE_API_KEY"), "gemini-3.8-live", "GEMINI_LIVE_URL"),
     "openai-live": _Provider(("OPENAI_API_KEY",), "gpt-live-1", "OPENAI_LIVE_BASE_URL"),
 }
+NO_KEY = Secret("none")
+"""Sent to a server of one's own that asks for no key."""
 _ALIASES = {"gpt-live": "openai-live", "google": "gemini"}
 
 PROVIDERS: tuple[str, ...] = tuple(_PROVIDERS)
@@ -124,7 +126,8 @@ def adapter_of(wish: RealtimeModel, env: Mapping[str, str] | None = None) -> Rea
     named = wish.provider or env.get("REALTIME_PROVIDER", "").strip() or _first_with_key(env)
     name = _named(named)
     found = _PROVIDERS[name]
-    settings["key"] = _key(name, settings.pop("api_key", None), env)
+    own = bool(settings.get("base_url"))
+    settings["key"] = _key(name, settings.pop("api_key", None), env, own=own)
     settings["model"] = wish.model or _from(env, "REALTIME_MODEL", wish.provider) or found.model
     if voice := wish.voice or _from(env, "REALTIME_VOICE", wish.provider):
         settings["voice"] = voice
@@ -164,8 +167,8 @@ def _from(env: Mapping[str, str], variable: str, given: str | None) -> str:
     return env.get(variable, "").strip()
 
 
-def _key(name: str, given: object, env: Mapping[str, str]) -> Secret:
-    """The key. Never in a message, whatever is wrong with it."""
+def _key(name: str, given: object, env: Mapping[str, str], *, own: bool) -> Secret:
+    """The key. Never in a message, whatever is wrong with it. A server of one's own needs none."""
     if isinstance(given, str):
         given = Secret(given.strip())
     if isinstance(given, Secret):
@@ -174,6 +177,8 @@ def _key(name: str, given: object, env: Mapping[str, str]) -> Secret:
         return given
     keys = _PROVIDERS[name].keys
     found = find(env, *keys)
+    if found is None and own:
+        return NO_KEY
     if found is None:
         raise UsageError(f"api_key: {name} needs a key, give api_key or set {' or '.join(keys)}")
     return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeGuard
 
 from ..core.agent import Agent
 from ..core.live import LiveConversation
@@ -195,11 +196,11 @@ class Ledger:
 
     async def written(self, limit_s: float) -> None:
         """Everything said before now is in the store, if its words come within `limit_s`; after
-        that it is written without them."""
+        that it is written with those there are."""
         until = asyncio.get_running_loop().time() + limit_s
         waits = list(self._open)
         await self.flush()
-        while any(entry in self._open and _taken(entry) for entry in waits):
+        while any(entry in self._open and _spoken(entry) for entry in waits):
             if asyncio.get_running_loop().time() >= until:
                 self._close_words(waits)
             else:
@@ -334,8 +335,8 @@ class Ledger:
 
     def _close_words(self, entries: list[Entry]) -> None:
         for entry in entries:
-            if isinstance(entry, UserEntry) and entry.taken:
-                entry.since = float("-inf")
+            if _spoken(entry):
+                entry.taken, entry.since = True, float("-inf")
 
     def _forget(self) -> None:
         while len(self._entries) > REMEMBERED and next(iter(self._entries.values())).stored:
@@ -346,8 +347,9 @@ def _untaken(entry: Entry) -> bool:
     return isinstance(entry, UserEntry) and not entry.taken
 
 
-def _taken(entry: Entry) -> bool:
-    return isinstance(entry, UserEntry) and entry.taken
+def _spoken(entry: Entry) -> TypeGuard[UserEntry]:
+    """The user said it, as far as anybody can tell."""
+    return isinstance(entry, UserEntry) and (entry.taken or bool(entry.text.strip()))
 
 
 def _told(entry: AnswerEntry, heard: Heard, *, interrupted: bool) -> AnswerHeard:

@@ -19,6 +19,7 @@ from ..core.factory import CallInfo as AgentCallInfo
 from ..core.model import Model
 from ..core.store import Store
 from ..media import events as call
+from ..media.brain import Brain
 from ..media.call import Call
 from ..media.inference import DEFAULT_COSTS, InferencePool, Jobs
 from ..media.recorder import Recorder
@@ -26,6 +27,7 @@ from ..media.transport import CallInfo
 from ..pipelines.machine import MachineConfig
 from ..pipelines.pipeline import PipelineParts, VoicePipeline
 from ..pipelines.vocabulary import TurnEvent
+from ..realtime.port import RealtimeAdapter
 from .agents import own_factories
 from .auth import is_loopback
 from .brains import OpenedModel, open_model
@@ -36,6 +38,7 @@ from .config_reader import ConfigError
 from .conversation import Conversation
 from .frontdesk.bookings import Bookings
 from .frontdesk.factory import frontdesk_factory
+from .realtime import open_realtime, realtime_brain
 from .stack import Speech, open_speech
 from .stores import IN_MEMORY, Stores, kept
 from .timeline import TimelineFile
@@ -55,6 +58,8 @@ class Shared:
     model: OpenedModel
     bookings: Bookings
     clock: Callable[[], datetime]
+    realtime: RealtimeAdapter | None = None
+    """Answers every call in place of the cascade, if there is one."""
     stores: Stores = IN_MEMORY
     """Where calls keep their conversations. Closed by whoever opened it."""
     pool: InferencePool = field(default_factory=InferencePool)
@@ -111,6 +116,7 @@ async def open_shared(
     """Import agents, open models with `opening`, in a thread. Raises ConfigError, ModelMissing or
     ModelCorrupt, at start and not on the first call."""
     factories = own_factories(config)
+    realtime = open_realtime(config, env)
     model = await open_model(config.model, env, clock)
     speech = await asyncio.get_running_loop().run_in_executor(None, opening, config)
     return Shared(
@@ -120,6 +126,7 @@ async def open_shared(
         model=model,
         bookings=Bookings(config.bookings),
         clock=clock,
+        realtime=realtime,
     )
 
 
@@ -222,8 +229,10 @@ def _brain(
     jobs: Jobs,
     how: CallOptions,
     survivors: asyncio.TaskGroup | None,
-) -> VoicePipeline:
+) -> Brain:
     speech = shared.speech
+    if shared.realtime is not None:
+        return realtime_brain(shared.config, shared.realtime, speech, agent, survivors)
     parts = PipelineParts(
         agent=agent,
         stt=lambda: speech.stt(jobs),
@@ -249,11 +258,11 @@ def _started(
     return call.CallStarted(
         call_id=info.call_id,
         line=info.line,
-        brain=VoicePipeline.name,
+        brain=shared.realtime.provider if shared.realtime else VoicePipeline.name,
         agent=info.agent,
         stt=shared.speech.name("stt"),
         tts=shared.speech.name("tts"),
-        model=agent.model.name,
+        model=shared.realtime.model if shared.realtime else agent.model.name,
         clock="fast" if how.fast else "real",
         costs=costs if how.frame_clocked else {},
     )

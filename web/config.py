@@ -24,7 +24,12 @@ from .config_webrtc import WebRtcSection
 DEFAULT_FILE = "voxglove.yaml"
 ENV_PREFIX = "VOXGLOVE_"
 
-PART_OPTIONS: Mapping[str, tuple[str, ...]] = {"stt": (), "tts": (), "model": ("base_url", "api")}
+PART_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "brain": ("base_url", "voice", "greeting"),
+    "stt": (),
+    "tts": (),
+    "model": ("base_url", "api"),
+}
 """What a part's table may hold beside `name` and `arg`."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -154,6 +159,7 @@ class Config:
     agent: str = "demo"
     webrtc: WebRtcSection = WebRtcSection()
     call: CallConfig = CallConfig()
+    brain: PartConfig = PartConfig(name="cascade")
     stt: PartConfig = PartConfig(name="whisper")
     tts: PartConfig = PartConfig(name="piper_onnx")
     model: PartConfig = PartConfig(name="auto")

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -77,13 +78,34 @@ class _Opening:
 
 def open_speech(config: Config) -> Speech:
     """Load what `config` names. Raises ConfigError for a name that is not known, ModelMissing and
-    ModelCorrupt naming the file and the remedy. Blocks for about two seconds."""
+    ModelCorrupt naming the file and the remedy. Blocks for about two seconds; for a realtime brain,
+    which needs a detector and nothing else, for a tenth of that."""
     opening = _Opening(config)
+    if config.brain.name != "cascade":
+        return _open_ears(opening)
     return Speech(
         stt=_open_stt(opening),
         tts=_open_tts(opening),
         vad=_open_vad(opening),
         detector=_open_detector(opening),
+        parts=opening.parts,
+        notes=tuple(opening.notes),
+    )
+
+
+def _open_ears(opening: _Opening) -> Speech:
+    """A detector alone: the provider hears and speaks."""
+    provider = opening.config.brain.name
+    opening.parts["stt"] = opening.parts["tts"] = Part(provider, local=False)
+
+    def none(jobs: Jobs) -> NoReturn:
+        raise RuntimeError("a realtime brain has no recogniser and no voice of its own")
+
+    return Speech(
+        stt=none,
+        tts=none,
+        vad=_open_vad(opening),
+        detector=lambda jobs: None,
         parts=opening.parts,
         notes=tuple(opening.notes),
     )

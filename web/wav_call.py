@@ -71,6 +71,9 @@ async def hold(shared: Shared, order: WavCall) -> WavResult:
     files: list[TimelineFile | TurnLogFile] = []
     info = CallInfo(call_id=f"wav-{order.name}", line="fixture", peer=order.name, agent=order.agent)
     record = None
+    if order.record is not None and shared.realtime is not None:
+        remedy = "only the cascade has a turn machine whose inputs can be recorded; leave it out"
+        raise ConfigError("--record", str(order.record), remedy)
     try:
         if order.record is not None:
             record = TurnLogFile(order.record)
@@ -109,6 +112,9 @@ async def hold(shared: Shared, order: WavCall) -> WavResult:
 
 def _refuse_network(shared: Shared, agent: Agent) -> None:
     """A virtual clock cannot wait for a peer in another process (DESIGN 6)."""
+    if shared.realtime is not None:
+        remedy = "--fast runs only parts of this machine; leave it out, or use --brain cascade"
+        raise ConfigError("brain", shared.realtime.provider, remedy)
     remedy = "--fast runs only parts of this machine; leave it out, or use {}"
     if not is_local(agent.model):
         other = "--model demo or scripted:echo"
@@ -150,7 +156,7 @@ class _Watch:
                     self._unanswered = False
             case call.Problem(stage="recording"):
                 self._unrecorded = True
-            case call.Problem(stage="agent" | "tts" | "stt"):
+            case call.Problem(stage="agent" | "tts" | "stt" | "provider"):
                 self._unanswered = True
 
     def over(self, at: int) -> bool:

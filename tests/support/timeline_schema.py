@@ -141,6 +141,15 @@ SHAPES: Mapping[str, Shape] = {
     "slot": Shape(_SLOT, {"tool_call_id": text}),
     "slot_removed": Shape({"id": text}, {}),
     "metric": Shape({"name": text}, {"value": number, "total_ms": number, "parts": latency_parts}),
+    "reconnected": Shape(
+        {
+            "restored": flag,
+            "planned": flag,
+            "attempt": whole,
+            **dict.fromkeys(("lost_ms", "replayed_ms", "outage_ms"), whole),
+        },
+        {},
+    ),
     "problem": Shape({"code": code, "stage": text, "message": text, "fatal": flag}, {}),
     "call_ended": Shape(
         {

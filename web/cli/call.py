@@ -22,10 +22,13 @@ from ..logs import set_up
 from ..wav_call import WavCall, WavResult, hold
 from .options import (
     Agent,
+    BaseUrl,
+    Brain,
     ConfigFile,
     Model,
     Stt,
     Tts,
+    Voice,
     configured,
     environment,
     parts_in_use,
@@ -41,6 +44,9 @@ def call(
     stt: Stt = "",
     tts: Tts = "",
     model: Model = "",
+    brain: Brain = "",
+    base_url: BaseUrl = "",
+    voice: Voice = "",
     agent: Agent = "",
     fast: Annotated[bool, typer.Option("--fast", help="Do not wait for real time.")] = False,
     hangup_after: Annotated[
@@ -53,7 +59,16 @@ def call(
     config: ConfigFile = None,
 ) -> int:
     """Call the agent with a recording and print the conversation."""
-    settings = configured(config, stt=stt, tts=tts, model=model, agent=agent)
+    settings = configured(
+        config,
+        stt=stt,
+        tts=tts,
+        model=model,
+        agent=agent,
+        brain=brain,
+        base_url=base_url,
+        voice=voice,
+    )
     _log_what_matters(settings.log)
     audio = _caller(wav_file)
     for option, path in (("--out", out), ("--timeline", timeline), ("--record", record)):

@@ -26,6 +26,16 @@ Model = Annotated[
     str,
     typer.Option("--model", help="auto, demo, openai[:model], ollama[:model], scripted:echo."),
 ]
+Brain = Annotated[
+    str,
+    typer.Option(
+        "--brain", help="cascade, or a realtime model: openai[:model], gemini[:model], gpt-live."
+    ),
+]
+BaseUrl = Annotated[
+    str, typer.Option("--base-url", help="Where that provider's protocol is spoken, ws[s]://….")
+]
+Voice = Annotated[str, typer.Option("--voice", help="The realtime model's voice.")]
 Agent = Annotated[str, typer.Option("--agent", help="A name under `agents`, or module:factory.")]
 
 
@@ -35,7 +45,15 @@ def environment() -> Mapping[str, str]:
 
 
 def configured(
-    path: Path | None, *, stt: str = "", tts: str = "", model: str = "", agent: str = ""
+    path: Path | None,
+    *,
+    stt: str = "",
+    tts: str = "",
+    model: str = "",
+    agent: str = "",
+    brain: str = "",
+    base_url: str = "",
+    voice: str = "",
 ) -> Config:
     """The configuration with what the command line says over it. Raises ConfigError."""
     config = load(path, environment())
@@ -44,6 +62,7 @@ def configured(
         if text:
             name, _, arg = text.partition(":")
             changes[key] = PartConfig(name=name, arg=arg)
+    changes["brain"] = _brain(config.brain, brain, base_url=base_url, voice=voice)
     if ":" in agent:
         changes |= {"agents": {**config.agents, agent: agent}, "agent": agent}
     elif agent and agent not in config.known_agents:
@@ -54,6 +73,23 @@ def configured(
     return replace(config, **changes)  # type: ignore[arg-type]
 
 
+def _brain(configured: PartConfig, text: str, **options: str) -> PartConfig:
+    """The brain with what the command line says over it; another provider than the configured one
+    takes none of its options. Raises ConfigError for options of a brain that has none."""
+    name, _, arg = text.partition(":")
+    kept = configured.options if not text or name == configured.name else {}
+    given = {key: value for key, value in options.items() if value}
+    part = PartConfig(
+        name=name or configured.name,
+        arg=arg or ("" if text else configured.arg),
+        options={**kept, **given},
+    )
+    if part.name == "cascade" and given:
+        option = "--" + next(iter(given)).replace("_", "-")
+        raise ConfigError(option, "(given)", "name a realtime model with --brain as well")
+    return part
+
+
 def progress(text: str, *, line: bool = True) -> None:
     """Tell a person who waits; a pipe or a log is not told. Goes to stderr."""
     if sys.stderr.isatty():
@@ -62,6 +98,10 @@ def progress(text: str, *, line: bool = True) -> None:
 
 def parts_in_use(config: Config, shared: Shared) -> str:
     """One line: which agent, model, recogniser and voice there are, and why this model."""
+    if shared.realtime is not None:
+        from ..realtime import brain_in_use
+
+        return f"agent {config.agent}, realtime {brain_in_use(config, shared.realtime)}"
     speech = shared.speech
     if config.agent in shared.factories:
         mind = f"agent {config.agent} with its own model"

@@ -17,10 +17,13 @@ from ..config import Config, TlsConfig
 from ..config_reader import ConfigError
 from .options import (
     Agent,
+    BaseUrl,
+    Brain,
     ConfigFile,
     Model,
     Stt,
     Tts,
+    Voice,
     configured,
     environment,
     parts_in_use,
@@ -47,10 +50,22 @@ def serve(
     stt: Stt = "",
     tts: Tts = "",
     model: Model = "",
+    brain: Brain = "",
+    base_url: BaseUrl = "",
+    voice: Voice = "",
     agent: Agent = "",
 ) -> int:
     """Start the server and print the address to open in a browser."""
-    settings = configured(config, stt=stt, tts=tts, model=model, agent=target or agent)
+    settings = configured(
+        config,
+        stt=stt,
+        tts=tts,
+        model=model,
+        agent=target or agent,
+        brain=brain,
+        base_url=base_url,
+        voice=voice,
+    )
     server = settings.server
     if host:
         server = replace(server, host=host)

@@ -1,0 +1,82 @@
+"""A realtime model as the brain of every call: what `brain` in the configuration means.
+
+Part of the composition root, beside `brains` (text models) and `stack` (speech). One adapter serves
+all calls of the process; each call gets a brain of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from ..core.agent import Agent
+from ..core.errors import UsageError
+from ..realtime.brain import RealtimeBrain, RealtimeParts
+from ..realtime.config import LiveCompaction, SessionConfig
+from ..realtime.factory import RealtimeModel, adapter_of
+from ..realtime.port import RealtimeAdapter
+from .config import Config
+from .config_reader import ConfigError
+from .stack import Speech
+
+CASCADE = "cascade"
+BRAINS = ("openai", "gemini", "gpt-live")
+"""What `brain` may name beside `cascade`."""
+
+
+def is_realtime(config: Config) -> bool:
+    """Whether a realtime model answers calls."""
+    return config.brain.name != CASCADE
+
+
+def open_realtime(config: Config, env: Mapping[str, str]) -> RealtimeAdapter | None:
+    """The adapter that `brain` names; None for the cascade. Opens no connection. Raises ConfigError
+    for an unknown name, a missing key, or an option that does not fit."""
+    part = config.brain
+    if part.name == CASCADE:
+        return None
+    if part.name not in BRAINS:
+        known = ", ".join(f"{name}[:model]" for name in BRAINS)
+        raise ConfigError("brain", part.text, f"use cascade, or one of {known}")
+    options = dict(part.options)
+    options.pop("greeting", None)
+    wish = RealtimeModel(
+        provider=part.name,
+        model=part.arg or None,
+        voice=str(options.pop("voice")) if "voice" in options else None,
+        given=options,
+    )
+    try:
+        return adapter_of(wish, env)
+    except UsageError as error:
+        raise ConfigError("brain", part.text, str(error)) from error
+
+
+def realtime_brain(
+    config: Config,
+    adapter: RealtimeAdapter,
+    speech: Speech,
+    agent: Agent,
+    survivors: asyncio.TaskGroup | None,
+) -> RealtimeBrain:
+    """The brain of one call."""
+    manual = config.turn.manual
+    return RealtimeBrain(
+        RealtimeParts(
+            agent=agent,
+            adapter=adapter,
+            vad=None if manual else speech.vad,
+            session=SessionConfig(compaction=LiveCompaction(), manual_turns=manual),
+            barge_in=replace(config.barge_in, by_request=False),
+            greeting=str(config.brain.options.get("greeting", "")),
+            survivors=survivors,
+        )
+    )
+
+
+def brain_in_use(config: Config, adapter: RealtimeAdapter) -> str:
+    """Who answers, and where, in a word or two; never with a key."""
+    where = urlsplit(str(config.brain.options.get("base_url", ""))).netloc.rpartition("@")[2]
+    return f"{adapter.provider} {adapter.model}" + (f" at {where}" if where else "")
