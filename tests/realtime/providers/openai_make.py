@@ -11,13 +11,15 @@ from pydantic import BaseModel, TypeAdapter
 
 from tests.realtime.golden_runner import Options
 from voxglove.adapters.credentials import Secret
-from voxglove.realtime.commands import ProviderCommand
-from voxglove.realtime.events import RealtimeEvent
+from voxglove.realtime.commands import ProviderCommand, RequestResponse
+from voxglove.realtime.events import RealtimeEvent, ToolCalls
 from voxglove.realtime.port import Setup
 from voxglove.realtime.providers.openai import OpenAIRealtimeConfig, SemanticVad, ServerVad
 from voxglove.realtime.providers.openai_wire import OpenAICodec
 
 KEY = Secret("sk-test")
+SECOND = bytes(48_000)
+"""Of silence."""
 CLIENT = TypeAdapter[BaseModel](RealtimeClientEvent)
 
 
@@ -108,3 +110,49 @@ class Wire:
         for frame in self.codec.take():
             self.sent.append(json.loads(frame))
         return events
+
+
+def spoken(wire: Wire, *, done: bool = True) -> Wire:
+    """One second was said in `item_a` of `resp_1`, which runs; nothing is in `sent`."""
+    wire.tell(RequestResponse(request_id="q"))
+    wire.respond("resp_1")
+    wire.speak("resp_1", "item_a", SECOND, done=done)
+    wire.sent.clear()
+    return wire
+
+
+def called(wire: Wire, *call_ids: str) -> Wire:
+    """`resp_1` called the tool `a` and is over."""
+    wire.tell(RequestResponse())
+    wire.respond("resp_1")
+    for call_id in call_ids:
+        item = {"id": f"i_{call_id}", "type": "function_call", "call_id": call_id, "name": "a"}
+        wire.server("conversation.item.added", item=item)
+        done = {**item, "status": "completed", "arguments": "{}"}
+        wire.server("response.output_item.done", response_id="resp_1", item=done)
+    wire.done("resp_1")
+    calls = wire.events[-2]
+    assert isinstance(calls, ToolCalls) and [call.id for call in calls.calls] == list(call_ids)
+    wire.sent = [one for one in wire.sent if one["type"] != "response.create"]
+    for call_id in call_ids:  # so that `conversation` knows them
+        item = {"id": f"i_{call_id}", "type": "function_call", "call_id": call_id}
+        wire.sent.append({"type": "conversation.item.create", "item": item})
+    return wire
+
+
+def conversation(wire: Wire) -> list[tuple[str, str]]:
+    """What the provider holds after all that was sent: (role or type, text or call id)."""
+    held: dict[object, tuple[str, str]] = {}
+    for frame in wire.sent:
+        item = frame.get("item")
+        if isinstance(item, dict):
+            content = item.get("content") or [{}]
+            said = content[0].get("text", "") or item.get("call_id", "")
+            entry = {item["id"]: (item.get("role") or item["type"], said)}
+            held = (
+                {**entry, **held} if frame.get("previous_item_id") == "root" else {**held, **entry}
+            )
+        elif frame["type"] == "conversation.item.delete":
+            assert frame["item_id"] in held, "an item was deleted that is not there"
+            del held[frame["item_id"]]
+    return list(held.values())

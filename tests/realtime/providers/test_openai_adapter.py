@@ -190,7 +190,7 @@ async def test_history_and_options_are_taken_by_the_provider() -> None:
         await call.done()
         assert call.heard() == "tango"
         assert (asked[0].history[-1], asked[0].instructions) == (("user", "papa"), "Rules.")
-        assert (list(asked[0].tools), asked[0].images) == (["look_up_a973a279"], 1)
+        assert list(asked[0].tools) == ["look_up_a973a279"]
         roles = [role for role, _ in call.server.items()]
         assert roles[:3] == ["system", "user", "assistant"]
         assert ("user", "papa") in call.server.items()

@@ -8,7 +8,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.realtime.providers.openai_make import Wire, assert_sdk_takes
+from tests.realtime.providers.openai_make import SECOND, Wire, assert_sdk_takes
 from voxglove.realtime.commands import (
     AppendContext,
     CommitTurn,
@@ -35,7 +35,6 @@ from voxglove.realtime.events import (
 )
 from voxglove.realtime.port import Setup
 
-SECOND = bytes(48_000)
 COMMANDS: tuple[ProviderCommand, ...] = (
     SendText("t"),
     SendText("t", respond=False),
@@ -171,7 +170,7 @@ class Provider:
         self.wire.codec.receive(b"\xff")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(steps=STEPS, manual=st.booleans())
 def test_in_any_order_one_response_is_active_and_only_calls_are_answered(
     steps: list[ProviderCommand | str], manual: bool

@@ -1,4 +1,4 @@
-"""OpenAI Realtime's codec: golden transcripts, cuts, one response at a time, items, ends."""
+"""OpenAI Realtime's codec: golden transcripts, cuts, one response at a time, ends."""
 
 from __future__ import annotations
 
@@ -8,43 +8,39 @@ from pathlib import Path
 import pytest
 
 from tests.realtime import golden_runner
-from tests.realtime.providers.openai_make import Wire, assert_sdk_takes, make
+from tests.realtime.providers.openai_make import (
+    SECOND,
+    Wire,
+    assert_sdk_takes,
+    called,
+    make,
+    spoken,
+)
 from voxglove.core.errors import UsageError
-from voxglove.core.model import ToolSpec
 from voxglove.realtime.commands import (
-    AppendContext,
     CommitTurn,
     CutOutput,
-    ForgetBefore,
     RequestResponse,
     SendAudio,
-    SendImage,
     SendText,
     SendToolResults,
-    SendVideoFrame,
-    SpeechBoundary,
     Summarise,
     ToolOutput,
-    UpdateAgent,
 )
 from voxglove.realtime.events import (
     Audio,
     Closed,
     Interrupted,
     ItemDone,
-    ProviderProblem,
     ResponseDone,
     ResponseStarted,
     Summary,
-    ToolCalls,
     UserTurn,
     Words,
 )
 from voxglove.realtime.port import Setup
-from voxglove.realtime.providers.openai import ServerVad
 
 GOLDEN = golden_runner.transcripts("openai")
-SECOND = bytes(48_000)
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -305,137 +301,6 @@ def test_summaries_run_beside_and_are_nobody_elses() -> None:
     assert not wire.codec.due
 
 
-# -- conversation -----------------------------------------------------------------------------
-
-
-def test_voice_row_085_context_of_a_key_replaces_the_one_before() -> None:
-    wire = Wire()
-    for words in ("one", "two", "three"):
-        wire.tell(AppendContext(words, "k"))
-    wire.tell(AppendContext("elsewhere"))
-    held = conversation(wire)
-    assert held == [("system", "three"), ("system", "elsewhere")]
-
-
-def test_voice_row_088_context_is_silent_and_an_instruction_no_part_of_the_conversation() -> None:
-    wire = Wire()
-    wire.tell(AppendContext("VIP"))
-    assert wire.types() == ["conversation.item.create"]
-    wire.tell(RequestResponse("Greet."))
-    assert wire.types() == ["response.create"]
-
-
-def test_voice_row_082_new_tools_go_out_before_the_result_that_follows() -> None:
-    wire = called(Wire(), "call_1")
-    wire.types()
-    wire.tell(UpdateAgent(tools=(ToolSpec("b", "", {}),)))
-    wire.tell(SendToolResults((ToolOutput("call_1", "a", "done"),)))
-    assert wire.types() == ["session.update", "conversation.item.create", "response.create"]
-
-
-def test_voice_row_089_a_summary_takes_the_place_of_what_it_covers() -> None:
-    wire = called(Wire(), "call_1", "call_2")
-    wire.tell(SendToolResults((ToolOutput("call_1", "a", "done"),), respond=False))
-    wire.tell(AppendContext("clock", "k"))
-    wire.tell(SendText("covered", respond=False))
-    wire.tell(Summarise("s", "Sum up."))
-    wire.respond("sum_1")
-    wire.tell(SendText("newer", respond=False))
-    item = {"type": "message", "content": [{"type": "output_text", "text": "All."}]}
-    wire.done("sum_1", output=[item])
-    wire.tell(ForgetBefore("All."))
-    left = conversation(wire)
-    assert left[0] == ("system", "Summary of the conversation so far:\nAll.")
-    assert left[1:] == [("function_call", "call_2"), ("system", "clock"), ("user", "newer")]
-
-
-def test_what_is_being_answered_is_not_forgotten() -> None:
-    wire = Wire()
-    wire.tell(SendText("old", respond=False))
-    wire.tell(SendText("new"))
-    wire.respond("resp_1")
-    wire.speak("resp_1", "item_a", SECOND, done=False)
-    wire.tell(ForgetBefore("All."))
-    deleted = [one["item_id"] for one in wire.sent if one["type"] == "conversation.item.delete"]
-    assert deleted == ["vg_1"]
-
-
-def test_the_camera_is_one_item() -> None:
-    wire = Wire()
-    for number in range(3):
-        wire.tell(SendVideoFrame(bytes([number])))
-        wire.server("input_audio_buffer.speech_started", item_id=f"u{number}", audio_start_ms=1)
-    assert [kind for kind, _ in conversation(wire)] == ["user"]
-    wire.server("input_audio_buffer.speech_started", item_id="u9", audio_start_ms=1)
-    assert len(conversation(wire)) == 1
-
-
-def test_a_result_without_a_call_goes_nowhere() -> None:
-    wire = called(Wire(), "call_1")
-    wire.types()
-    wire.tell(SendToolResults((ToolOutput("call_9", "a", "x"),)))
-    assert wire.types() == []
-    wire.tell(SendToolResults((ToolOutput("call_1", "a", "x"),), respond=False))
-    wire.tell(SendToolResults((ToolOutput("call_1", "a", "x"),)))
-    assert wire.types() == ["conversation.item.create"]
-
-
-# -- turns that our side ends -----------------------------------------------------------------
-
-
-def test_a_manual_turn_begins_with_its_lead_and_ends_with_a_request() -> None:
-    wire = Wire(Setup(instructions="", manual_turns=True))
-    wire.tell(SendAudio(SECOND * 3))
-    wire.tell(SpeechBoundary(speaking=True))
-    assert wire.types()[-2:] == ["input_audio_buffer.clear", "input_audio_buffer.append"]
-    wire.tell(SendAudio(SECOND))
-    wire.tell(SpeechBoundary(speaking=False))
-    assert wire.types()[-2:] == ["input_audio_buffer.commit", "response.create"]
-    assert wire.server("input_audio_buffer.committed", item_id="u") == [UserTurn("u", None, 4_000)]
-    wire.respond("resp_1", own=False) if wire.sent else None
-    wire.tell(SpeechBoundary(speaking=True))
-    wire.tell(SendAudio(bytes(48 * 90)))
-    wire.tell(CommitTurn())
-    assert "input_audio_buffer.commit" not in wire.types()
-
-
-def test_boundaries_mean_nothing_where_the_provider_ends_turns() -> None:
-    wire = Wire()
-    wire.tell(SendAudio(SECOND * 3))
-    wire.types()
-    wire.tell(SpeechBoundary(speaking=True))
-    wire.tell(SpeechBoundary(speaking=False))
-    assert wire.types() == []
-
-
-def test_a_turn_of_silence_has_no_words() -> None:
-    wire = Wire(turn_detection=ServerVad(idle_timeout_ms=5_000))
-    wire.server(
-        "input_audio_buffer.timeout_triggered", item_id="u", audio_start_ms=10, audio_end_ms=5_010
-    )
-    events = wire.server("input_audio_buffer.committed", item_id="u")
-    assert events == [
-        UserTurn("u", 10, 5_010),
-        Words("user", "u", "", final=True, start_ms=10, end_ms=5_010),
-    ]
-    words = "conversation.item.input_audio_transcription.completed"
-    assert wire.server(words, item_id="u", transcript="hm") == []
-
-
-def test_long_sound_is_sent_in_pieces() -> None:
-    wire = Wire()
-    wire.tell(SendAudio(bytes(7 * 1024 * 1024)))
-    assert len(wire.sent) == 3
-    assert max(len(json.dumps(one)) for one in wire.sent) < 15 * 1024 * 1024
-
-
-def test_an_image_that_the_provider_does_not_read_is_a_problem() -> None:
-    wire = Wire()
-    problem = wire.tell(SendImage(b"x", "image/tiff"))[0]
-    assert isinstance(problem, ProviderProblem) and problem.code == "unsupported_image"
-    assert wire.sent == []
-
-
 # -- ends -------------------------------------------------------------------------------------
 
 
@@ -506,52 +371,3 @@ def test_a_setup_that_is_refused_is_fatal() -> None:
 def test_a_configuration_that_cannot_work_is_refused_at_once(bad: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         make(bad)
-
-
-# -- a provider in a test's hand --------------------------------------------------------------
-
-
-def spoken(wire: Wire, *, done: bool = True) -> Wire:
-    """One second was said in `item_a` of `resp_1`, which runs; nothing is in `sent`."""
-    wire.tell(RequestResponse(request_id="q"))
-    wire.respond("resp_1")
-    wire.speak("resp_1", "item_a", SECOND, done=done)
-    wire.sent.clear()
-    return wire
-
-
-def called(wire: Wire, *call_ids: str) -> Wire:
-    """`resp_1` called the tool `a` and is over."""
-    wire.tell(RequestResponse())
-    wire.respond("resp_1")
-    for call_id in call_ids:
-        item = {"id": f"i_{call_id}", "type": "function_call", "call_id": call_id, "name": "a"}
-        wire.server("conversation.item.added", item=item)
-        done = {**item, "status": "completed", "arguments": "{}"}
-        wire.server("response.output_item.done", response_id="resp_1", item=done)
-    wire.done("resp_1")
-    calls = wire.events[-2]
-    assert isinstance(calls, ToolCalls) and [call.id for call in calls.calls] == list(call_ids)
-    wire.sent = [one for one in wire.sent if one["type"] != "response.create"]
-    for call_id in call_ids:  # so that `conversation` knows them
-        item = {"id": f"i_{call_id}", "type": "function_call", "call_id": call_id}
-        wire.sent.append({"type": "conversation.item.create", "item": item})
-    return wire
-
-
-def conversation(wire: Wire) -> list[tuple[str, str]]:
-    """What the provider holds after all that was sent: (role or type, text or call id)."""
-    held: dict[object, tuple[str, str]] = {}
-    for frame in wire.sent:
-        item = frame.get("item")
-        if isinstance(item, dict):
-            content = item.get("content") or [{}]
-            said = content[0].get("text", "") or item.get("call_id", "")
-            entry = {item["id"]: (item.get("role") or item["type"], said)}
-            held = (
-                {**entry, **held} if frame.get("previous_item_id") == "root" else {**held, **entry}
-            )
-        elif frame["type"] == "conversation.item.delete":
-            assert frame["item_id"] in held, "an item was deleted that is not there"
-            del held[frame["item_id"]]
-    return list(held.values())
