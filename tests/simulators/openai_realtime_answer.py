@@ -253,20 +253,26 @@ class Answer:
         self._part("response.content_part.done", part=done)
         self._end(status)
 
-    def call(self, name: str, pieces: list[str], call_id: str = "") -> str:
-        """A whole function call, its arguments in pieces; its call id."""
+    def call(self, name: str, call_id: str = "") -> str:
+        """Begin a function call; its call id."""
         if self.over:
             return ""
         call_id = call_id or self._outbox.new_id("call")
-        item = self._add(
-            {"type": "function_call", "name": name, "call_id": call_id, "arguments": ""}
-        )
-        for piece in pieces:
-            self._about_call(item, "delta", delta=piece)
-        arguments = item.wire["arguments"] = "".join(pieces)
-        self._about_call(item, "done", name=name, arguments=arguments)
-        self._end("completed")
+        self._add({"type": "function_call", "name": name, "call_id": call_id, "arguments": ""})
         return call_id
+
+    def arguments(self, delta: str) -> None:
+        """More of the call's arguments: JSON, in pieces."""
+        if self._open is not None:
+            self._open.wire["arguments"] = word(self._open.wire["arguments"]) + delta
+            self._about_call("delta", delta=delta)
+
+    def end_call(self, status: str = "completed") -> None:
+        """The call is whole; or it is not, and must not be run."""
+        if self._open is not None:
+            wire = self._open.wire
+            self._about_call("done", name=wire["name"], arguments=wire["arguments"])
+            self._end(status)
 
     def finish(
         self, status: Status = "completed", reason: str = "", error: Json | None = None
@@ -276,7 +282,8 @@ class Answer:
             return
         self.begin()
         if self._open is not None:
-            self.end_message("completed" if status == "completed" else "incomplete")
+            end = self.end_call if self._open.type == "function_call" else self.end_message
+            end("completed" if status == "completed" else "incomplete")
         self.state = "over"
         details: Json | None = None
         if status != "completed":
@@ -348,10 +355,13 @@ class Answer:
         at = {"response_id": self.id, "item_id": item_id, "output_index": len(self.output) - 1}
         self._outbox.event(kind, **at, content_index=0, **values)
 
-    def _about_call(self, item: Item, what: str, **values: object) -> None:
-        at = {"response_id": self.id, "item_id": item.id, "output_index": len(self.output) - 1}
-        kind = f"response.function_call_arguments.{what}"
-        self._outbox.event(kind, **at, call_id=item.wire["call_id"], **values)
+    def _about_call(self, what: str, **values: object) -> None:
+        """An event of the open call."""
+        if self._open is None:
+            return
+        at: Json = {"item_id": self._open.id, "call_id": self._open.wire["call_id"]}
+        at |= {"response_id": self.id, "output_index": len(self.output) - 1}
+        self._outbox.event(f"response.function_call_arguments.{what}", **at, **values)
 
     def _response(
         self, status: str, *, details: Json | None = None, usage: Json | None = None

@@ -21,6 +21,7 @@ class Mind:
         self.words: dict[str, str] = {}
         """What was said in each item that has sound, to the word."""
         self._new: list[Item] = []
+        self._images = 0
 
     def hear(self, item: Item, text: str) -> None:
         """A turn of the user's voice."""
@@ -28,8 +29,14 @@ class Mind:
         self._new.append(item)
 
     def notice(self, item: Item) -> None:
-        """An item of the client."""
-        self._new.append(item)
+        """An item of the client. One of the past, or before an answer of the past, asks nothing."""
+        self._images += images(item)
+        if item.id != self.protocol.conversation.last_id:
+            return
+        if item.role == "assistant":
+            self._new.clear()
+        else:
+            self._new.append(item)
 
     def reply(self, answer: Answer) -> Reply:
         """What it answers."""
@@ -38,6 +45,7 @@ class Mind:
         asked = self._asked(answer)
         if not answer.out_of_band:
             self._new.clear()
+            self._images = 0
         reply = self.script.answer(asked)
         if reply.text_only:
             answer.params = {**answer.params, "output_modalities": ["text"]}
@@ -48,29 +56,29 @@ class Mind:
         return [(item.role or item.type, self._text(item)) for item in self.protocol.conversation]
 
     def _asked(self, answer: Answer) -> Asked:
-        """Why it works now: results first, then what a request says, then what the user said."""
-        own = answer.input if answer.out_of_band and answer.input is not None else self._new
-        spoken = [item for item in own if item.role == "user"]
+        """Why it works now: the newest of what was said and of tools' results decides, unless an
+        instruction comes on top of what was said."""
+        aside = answer.out_of_band and answer.input is not None
+        own = answer.input if aside and answer.input is not None else self._new
         results = dict(call_of(item) for item in own if item.type == "function_call_output")
+        last = next((item for item in reversed(own) if item.role == "user" or _result(item)), None)
         instruction = word(answer.params.get("instructions"))
+        by: AskedBy = "request"
+        if last is not None and _result(last):
+            by = "results"
+        elif last is not None and not instruction and answer.cause != "idle":
+            by = "speech" if last.pieces else "text"
         context = self.texts() if answer.input is None else [(i.role, i.text) for i in answer.input]
         tools = [word(tool.get("name")) for tool in parts(answer.params.get("tools"))]
-        last = spoken[-1] if spoken else None
-        by: AskedBy = "request"
-        if results:
-            by = "results"
-        elif not instruction and last is not None and answer.cause != "idle":
-            by = "speech" if last.pieces else "text"
-        text = self._text(last) if last is not None and by in ("speech", "text") else ""
         return Asked(
             by=by,
-            text=text,
+            text=self._text(last) if last is not None and by in ("speech", "text") else "",
             instruction=instruction,
             results=results,
             history=[one for one in context if one[0] in ("user", "assistant", "system")],
             instructions=answer.instructions,
             tools=tools if "tools" in answer.params else self.protocol.config.tool_names,
-            images=sum(images(item) for item in own),
+            images=sum(map(images, own)) if aside else self._images,
         )
 
     def _text(self, item: Item) -> str:
@@ -85,3 +93,7 @@ class Mind:
             return said
         heard = len(self.script.read(item.samples, item.rate).split())
         return " ".join(said.split()[:heard])
+
+
+def _result(item: Item) -> bool:
+    return item.type == "function_call_output"

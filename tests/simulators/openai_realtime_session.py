@@ -42,7 +42,11 @@ SERVER_ERROR: Json = {
     "code": "server_error",
     "message": "The server had an error while processing your request.",
 }
+TRANSCRIBED = "conversation.item.input_audio_transcription."
+UNINTELLIGIBLE = "The audio could not be understood."
 TOOL_RUNNING_S = 0.1
+PIECE_S = 0.005
+"""Between the pieces of a call's arguments."""
 
 
 @dataclass(slots=True)
@@ -122,7 +126,8 @@ class Session:
             await self.expire(0.0)
         else:
             text = fault.reason or f"The server had an error: {fault.error_code}."
-            await self.socket.send(self.protocol.error(fault.error_code, text))
+            kind = "server_error" if fault.error_code == "server_error" else "invalid_request_error"
+            await self.socket.send(self.protocol.error(fault.error_code, text, kind))
             if fault.error_code in FATAL:
                 self.socket.silent.set()
 
@@ -149,7 +154,7 @@ class Session:
 
     async def _sent(self, kind: str) -> None:
         """Faults that strike behind an event."""
-        if kind == "conversation.item.input_audio_transcription.completed":
+        if kind.startswith(TRANSCRIBED) and kind.endswith(("completed", "failed")):
             await self.socket.at("user_words")
         elif kind == "session.updated" and not self._opened:
             self._opened = True
@@ -217,16 +222,22 @@ class Session:
         self._group.create_task(self._play(answer, reply))
 
     def _tell_words(self) -> None:
-        if self._untold is not None:
-            text = self.mind.words[self._untold.id]
-            self.protocol.transcribe(self._untold, text, list(_deltas(text)))
-        self._untold = None
+        """The words of the turn that waits for them; sound without any was not understood."""
+        item, self._untold = self._untold, None
+        if item is not None:
+            self._transcribe(item)
 
     async def _tell_late(self, item: Item, late_s: float) -> None:
         await asyncio.sleep(late_s)
-        text = self.mind.words[item.id]
-        self.protocol.transcribe(item, text, list(_deltas(text)))
+        self._transcribe(item)
         await self._pump()
+
+    def _transcribe(self, item: Item) -> None:
+        text = self.mind.words[item.id]
+        if text:
+            self.protocol.transcribe(item, text, list(_deltas(text)))
+        else:
+            self.protocol.transcription_failed(item, "audio_unintelligible", UNINTELLIGIBLE)
 
     async def _play(self, answer: Answer, reply: Reply) -> None:
         """Give an answer, as fast as the script's speed."""
@@ -235,9 +246,9 @@ class Session:
         if reply.text or not reply.calls:
             ends_well = reply.status == "completed" or bool(reply.calls)
             await self._message(answer, reply.text, ends_well)
-        for call in reply.calls:
-            answer.call(call.name, _arguments(call), call.id)
-            await self._pump()
+        for at, call in enumerate(reply.calls, 1):
+            whole = reply.status == "completed" or at < len(reply.calls)
+            await self._call(answer, call, whole)
         if answer.over:
             return
         match reply.status:
@@ -253,6 +264,18 @@ class Session:
             await self._at("tool_called")
             await asyncio.sleep(TOOL_RUNNING_S)
             await self._at("tool_running")
+
+    async def _call(self, answer: Answer, call: Call, whole: bool) -> None:
+        """One function call in two pieces; one of them where the answer ends badly in it."""
+        text = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        answer.call(call.name, call.id)
+        answer.arguments(text[: len(text) // 2])
+        await self._pump()
+        if whole:
+            await asyncio.sleep(PIECE_S)
+            answer.arguments(text[len(text) // 2 :])
+            answer.end_call()
+            await self._pump()
 
     async def _message(self, answer: Answer, text: str, ends_well: bool) -> None:
         """One message, by voice or in writing; left open where the answer ends badly in it."""
@@ -297,9 +320,3 @@ def _deltas(text: str) -> Iterator[str]:
     """A text word by word, each with the space before it."""
     for index, one in enumerate(text.split()):
         yield f" {one}" if index else one
-
-
-def _arguments(call: Call) -> list[str]:
-    """The arguments of a call, in two pieces."""
-    text = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-    return [text[: len(text) // 2], text[len(text) // 2 :]]

@@ -3,9 +3,10 @@
 `receive` takes a client's frame, `take` gives what goes out: server events (dicts) to send, and
 signals to whoever plays the model, in one order. The host sends and acts in that order:
 
-- TurnTaken: read the sound, and if words are wanted say `transcribe`.
-- AnswerWanted: `answer.begin()`, `message`, `say`, `sound`, `call`, …, `answer.finish()`, now or
-  over time, then send what `take` gives. AnswerStopped: the answer was cancelled.
+- TurnTaken: read the sound, and if words are wanted say `transcribe` or `transcription_failed`.
+- AnswerWanted: `answer.begin()`, `message`, `say`, `sound`, `end_message`, `call`, `arguments`,
+  `end_call`, …, `answer.finish()`, now or over time, then send what `take` gives. AnswerStopped:
+  the answer was cancelled.
 
 What a client may send at this moment is judged here and in the files beside this one, as
 protocols/openai-realtime sections 3 to 6 tell. No clock: time is the audio that came. Nothing here
@@ -49,6 +50,7 @@ from tests.simulators.openai_realtime_vad import (
     decode,
 )
 
+TRANSCRIPTION = "conversation.item.input_audio_transcription"
 EXPIRED = "Your session hit the maximum duration of 60 minutes."
 
 
@@ -81,6 +83,8 @@ class RealtimeWire:
     def begin(self) -> None:
         """The socket is open."""
         self.outbox.event("session.created", session=self._session())
+        conversation: Json = {"id": f"conv_s{self.outbox.seed}", "object": "realtime.conversation"}
+        self.outbox.event("conversation.created", conversation=conversation)
 
     def take(self) -> list[Json | Signal]:
         """What goes out now, oldest first; each is given once."""
@@ -107,9 +111,8 @@ class RealtimeWire:
     def transcribe(self, item: Item, text: str, pieces: list[str] | None = None) -> None:
         """The words of a user's turn, streamed in `pieces`. Any time after TurnTaken."""
         at: Json = {"item_id": item.id, "content_index": 0}
-        head = "conversation.item.input_audio_transcription"
         for piece in pieces if pieces is not None else [text]:
-            self.outbox.event(f"{head}.delta", **at, delta=piece)
+            self.outbox.event(f"{TRANSCRIPTION}.delta", **at, delta=piece)
         item.set_transcript(text)
         audio, words = item.audio_ms // 100, len(text.split())
         usage: Json = {
@@ -119,7 +122,13 @@ class RealtimeWire:
             "output_tokens": words,
             "input_token_details": {"text_tokens": 0, "audio_tokens": audio},
         }
-        self.outbox.event(f"{head}.completed", **at, transcript=text, usage=usage)
+        self.outbox.event(f"{TRANSCRIPTION}.completed", **at, transcript=text, usage=usage)
+
+    def transcription_failed(self, item: Item, code: str, message: str) -> None:
+        """There will be no words of this turn."""
+        error: Json = {"type": "transcription_error", "code": code, "message": message}
+        at: Json = {"item_id": item.id, "content_index": 0}
+        self.outbox.event(f"{TRANSCRIPTION}.failed", **at, error=error | {"param": None})
 
     def error(self, code: str, message: str, kind: str = "invalid_request_error") -> Json:
         """An error event of the server's own, not queued. The session goes on unless the host

@@ -14,6 +14,7 @@ from tests.simulators.openai_realtime_client import (
     FAST,
     Client,
     answering,
+    bare_session,
     session,
     user,
 )
@@ -26,6 +27,7 @@ from tests.simulators.realtime_script import (
 from voxglove.media import g711
 
 pytestmark = pytest.mark.real_loop
+OLD_ANSWER = {"type": "output_text", "text": "older"}
 
 
 async def test_official_sdk_completes_a_session_by_voice() -> None:
@@ -43,7 +45,7 @@ async def test_official_sdk_completes_a_session_by_voice() -> None:
         assert client.server.items() == [("user", "alpha bravo"), ("assistant", "echo alpha bravo")]
         assert client.server.violations == []
         assert client.types() == [
-            *("session.created", "session.updated"),
+            *("session.created", "conversation.created", "session.updated"),
             *("input_audio_buffer.speech_started", "input_audio_buffer.speech_stopped"),
             *("input_audio_buffer.committed", "conversation.item.added", "conversation.item.done"),
             "conversation.item.input_audio_transcription.delta",
@@ -206,6 +208,47 @@ async def test_words_come_as_late_as_the_script_says() -> None:
         words = await client.until("conversation.item.input_audio_transcription.completed")
         assert words["transcript"] == "tango"
         assert time.monotonic() - before > 0.09
+
+
+async def test_words_that_cannot_be_read_are_told_to_have_failed() -> None:
+    async with bare_session(Script(read=lambda pcm, rate: "", speed=FAST)) as client:
+        await client.setup(audio={"input": {"transcription": {"model": "whisper-1"}}})
+        await client.push("tango", silence_ms=600)
+        failed = await client.until("conversation.item.input_audio_transcription.failed")
+        assert failed["error"]["code"] == "audio_unintelligible"
+
+
+async def test_a_call_that_was_cut_off_is_told_to_be_incomplete() -> None:
+    calls = (Call(name="f", arguments={"a": "b"}), Call(name="g", arguments={"c": "d"}))
+    replies = answering(Reply(calls=calls, status="incomplete"))
+    async with bare_session(Script(answer=replies)) as client:
+        done = await client.ask()
+        assert [(item["status"], item["arguments"]) for item in done["output"]] == [
+            ("completed", '{"a": "b"}'),
+            ("incomplete", '{"c":'),
+        ]
+
+
+async def test_a_history_that_is_played_back_asks_nothing() -> None:
+    asked: list[Asked] = []
+    async with bare_session(Script(answer=answering(Reply(), Reply(), asked=asked))) as client:
+        await client.item(**user("old"))
+        await client.item(**{**user(""), "role": "assistant", "content": [OLD_ANSWER]})
+        await client.ask()
+        await client.item(**user("new"))
+        await client.ask(instructions="Be kind.")
+        assert [(one.by, one.text, one.instruction) for one in asked] == [
+            ("request", "", ""),
+            ("request", "", "Be kind."),
+        ]
+        assert list(asked[1].history)[:2] == [("user", "old"), ("assistant", "older")]
+        assert done_nothing(client)
+
+
+def done_nothing(client: Client) -> bool:
+    """The answers were empty messages."""
+    outputs = [event["response"]["output"] for event in client.of("response.done")]
+    return all(item["content"][0]["transcript"] == "" for (item,) in outputs)
 
 
 @pytest.mark.parametrize("status", ["incomplete", "failed"])

@@ -14,6 +14,7 @@ from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.simulators import tone_words
 from tests.simulators.openai_realtime import openai_realtime
 from tests.simulators.openai_realtime_client import (
     BEARER,
@@ -83,7 +84,7 @@ async def test_a_model_of_another_family_is_refused() -> None:
 async def test_a_session_expires(by_fault: bool) -> None:
     fault = Fault(point="opened", action="go_away", seconds=0.05)
     script = Script(faults=[fault] if by_fault else [])
-    async with bare_session(script, max_session_s=None if by_fault else 0.05) as client:
+    async with bare_session(script, max_session_s=None if by_fault else 0.2) as client:
         await client.setup()
         assert (await client.until("error"))["error"]["code"] == "session_expired"
         with pytest.raises(ConnectionClosed) as closed:
@@ -131,13 +132,12 @@ async def test_a_fault_strikes_at_every_point(point: Point) -> None:
 
 
 async def test_speech_goes_out_as_fast_as_the_script_says() -> None:
-    async with bare_session(
-        Script(answer=answering(Reply(text="one two three")), speed=8)
-    ) as client:
+    text = " ".join(tone_words.WORDS[:20])
+    async with bare_session(Script(answer=answering(Reply(text=text)), speed=FAST)) as client:
         before = time.monotonic()
         await client.ask()
         took = time.monotonic() - before
-        assert 0.84 / 8 <= took < 0.84
+        assert 5.6 / FAST <= took < 5.6
         sizes = [
             len(base64.b64decode(e["delta"])) for e in client.of("response.output_audio.delta")
         ]
@@ -145,7 +145,7 @@ async def test_speech_goes_out_as_fast_as_the_script_says() -> None:
 
 
 async def test_a_client_secret_opens_a_session_until_it_expires() -> None:
-    async with openai_realtime(Script(speed=FAST), rest=True, secret_s=0.1) as server:
+    async with openai_realtime(Script(speed=FAST), rest=True, secret_s=0.3) as server:
         async with openai.AsyncOpenAI(api_key="test-key", base_url=server.rest + "/v1") as sdk:
             made = await sdk.realtime.client_secrets.create(
                 expires_after={"anchor": "created_at", "seconds": 60},
@@ -158,7 +158,7 @@ async def test_a_client_secret_opens_a_session_until_it_expires() -> None:
             client = Client(AsyncRealtimeConnection(socket), server)
             created = await client.next()
             assert created["session"]["instructions"] == "Be brief."
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)
             assert (await client.ask())["status"] == "completed", "it outlives its key"
         with pytest.raises(InvalidStatus) as refused:
             await connect(url, additional_headers=headers)

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 RATE = 24_000
 SPEECH = base64.b64encode(tone_words.speak("one", RATE).tobytes()).decode()
 SILENCE = base64.b64encode(bytes(RATE)).decode()
-ANSWERING = ("begin", "message", "say", "sound", "end", "call", "finish")
+ANSWERING = ("begin", "message", "say", "sound", "end", "call", "arguments", "finish")
 ACTS = some.sampled_from(
     [
         *("speak", "quiet", "create", "aside", "cancel", "truncate", "delete", "commit", "clear"),
@@ -68,16 +68,24 @@ class Play:
         match act:
             case "message" if not busy:
                 answer.message()
-            case "say":
+            case "say" if self.kind(answer) == "message":
                 answer.say(" one")
-            case "sound":
+            case "sound" if self.kind(answer) == "message":
                 answer.sound(np.zeros(RATE // 10, np.int16))
-            case "end":
+            case "end" if self.kind(answer) == "message":
                 answer.end_message()
+            case "end" if busy:
+                answer.end_call()
             case "call" if not busy:
-                answer.call("f", ["{", "}"])
+                answer.call("f")
+            case "arguments" if self.kind(answer) == "function_call":
+                answer.arguments("{")
             case "finish":
                 answer.finish()
+
+    def kind(self, answer: Answer) -> str:
+        """Of the item that is being made."""
+        return answer.output[-1].type if self.open.get(answer.id) else ""
 
     def event(self, act: str) -> Json:
         item_id = max(self.items, default="none")
