@@ -1,9 +1,10 @@
 """Work that GPT-Live gives away: to a Responses model with our tools, or to ourselves.
 
-With `responses` the session runs a text model behind the voice. Its calls are collected until its
-response is complete; their results go back one by one, and it goes on once no call of the whole
-connection waits and no response of it runs (a partial batch is refused). With `client` a
-delegation is one call of the tool DELEGATE, whose result the voice tells. Owned by the codec; pure.
+With `responses` the session runs a text model behind the voice. Each response of it is one to our
+session too, beside those of speech. Its calls are collected until it is complete; their results go
+back one by one, and it goes on once no call of the whole connection waits and no response of it
+runs (a partial batch is refused). With `client` a delegation is one call of the tool DELEGATE,
+whose result the voice tells. Owned by the codec; pure.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from dataclasses import dataclass, field
 from ...core.messages import ToolCall
 from ...core.usage import Usage
 from ..commands import SendToolResults, ToolOutput
-from ..events import ProviderProblem, RealtimeEvent, ToolCalls, Used
+from ..events import (
+    LOST,
+    ProviderProblem,
+    RealtimeEvent,
+    ResponseDone,
+    ResponseStarted,
+    ResponseStatus,
+    ToolCalls,
+    Used,
+)
 from .live_frames import Outbox, part, text, whole
 
 DELEGATE = "delegate"
@@ -25,42 +35,63 @@ the model gave it away), `delegation_id`."""
 
 
 @dataclass(slots=True)
+class Work:
+    """One response of the backend. `begun`: the provider said so, not only that it was ordered."""
+
+    number: int
+    begun: bool = False
+    calls: list[ToolCall] = field(default_factory=list)
+
+    @property
+    def response_id(self) -> str:
+        return f"work_{self.number}"
+
+
+@dataclass(slots=True)
 class Backend:
     """The Responses model behind the voice, as far as the protocol makes us remember it.
 
-    running    delegation -> calls of its response that runs now
+    running    delegation -> its response that runs now
     open       calls that wait for a result
     answered   results went out, and the model was not told to go on yet
     creating   event id of a `response.create` that nothing answered yet
+    held       what the user typed while calls waited
     """
 
     out: Outbox
-    running: dict[str, list[ToolCall]] = field(default_factory=dict)
+    running: dict[str, Work] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
     answered: bool = False
     creating: str = ""
     held: list[str] = field(default_factory=list)
+    count: int = 0
 
-    def delegated(self, delegation_id: str) -> None:
-        """A response was created for a delegation."""
-        self.running.setdefault(delegation_id, [])
+    def delegated(self, delegation_id: str) -> list[RealtimeEvent]:
+        """A response was ordered for a delegation."""
+        return [] if delegation_id in self.running else self._begin(delegation_id)
 
     def event(self, delegation_id: str, event: Mapping[str, object]) -> list[RealtimeEvent]:
         """A streaming event of the backend's response. Snapshots in it are empty: calls are read
         from finished items only."""
+        work = self.running.get(delegation_id)
         match text(event, "type"):
             case "response.created":
                 self.creating = ""
-                self.running[delegation_id] = []
-            case "response.output_item.done":
+                return self._created(delegation_id, work)
+            case "response.output_item.done" if work is not None:
                 call = _call(part(event, "item"))
-                if call is not None and delegation_id in self.running:
-                    self.running[delegation_id].append(call)
-            case "response.completed":
+                if call is not None:
+                    work.calls.append(call)
+            case "response.completed" if work is not None:
                 return self._completed(delegation_id, part(event, "response"))
-            case "response.failed" | "response.incomplete" | "response.cancelled" | "error" as kind:
+            case "response.failed" | "response.incomplete" | "error" as kind if work is not None:
                 return self._failed(delegation_id, kind, event)
         return []
+
+    def end(self) -> list[RealtimeEvent]:
+        """The connection is over, and all work with it."""
+        running, self.running = self.running, {}
+        return [ResponseDone(work.response_id, "cancelled", LOST) for work in running.values()]
 
     def results(self, command: SendToolResults) -> list[RealtimeEvent]:
         """Send results; one of a call that is not open (any more) goes as silent context."""
@@ -85,29 +116,44 @@ class Backend:
         if event_id and event_id == self.creating:
             self.creating, self.answered = "", True
 
+    def _begin(self, delegation_id: str) -> list[RealtimeEvent]:
+        self.count += 1
+        work = self.running[delegation_id] = Work(self.count)
+        return [ResponseStarted(work.response_id)]
+
+    def _created(self, delegation_id: str, work: Work | None) -> list[RealtimeEvent]:
+        events: list[RealtimeEvent] = []
+        if work is not None and work.begun:
+            events.append(ResponseDone(work.response_id, "failed", "another took its place"))
+        if work is None or work.begun:
+            events += self._begin(delegation_id)
+        self.running[delegation_id].begun = True
+        return events
+
     def _completed(self, delegation_id: str, response: Mapping[str, object]) -> list[RealtimeEvent]:
-        calls = tuple(self.running.pop(delegation_id, ()))
-        self.open.update(call.id for call in calls)
+        work = self.running.pop(delegation_id)
         events: list[RealtimeEvent] = []
         usage = _usage(part(response, "usage"))
         if usage.total:
             events.append(Used(usage))
-        if calls:
-            events.append(ToolCalls(text(response, "id") or delegation_id, calls))
+        if work.calls:
+            self.open.update(call.id for call in work.calls)
+            events.append(ToolCalls(work.response_id, tuple(work.calls)))
         self._go_on()
-        return events
+        return [*events, ResponseDone(work.response_id)]
 
     def _failed(
         self, delegation_id: str, kind: str, event: Mapping[str, object]
     ) -> list[RealtimeEvent]:
         """Its calls are void; what was answered before is not asked for again."""
-        self.running.pop(delegation_id, None)
+        work = self.running.pop(delegation_id)
         response = part(event, "response")
-        error = part(response, "error") or part(event, "error")
+        error = part(response, "error") or part(event, "error") or event
         reason = text(part(response, "incomplete_details"), "reason")
         self._go_on()
-        message = text(error, "message") or reason or "the delegated response ended early"
-        return [ProviderProblem(text(error, "code") or kind, message)]
+        status: ResponseStatus = "incomplete" if kind == "response.incomplete" else "failed"
+        told = ": ".join(filter(None, (text(error, "code") or reason, text(error, "message"))))
+        return [ResponseDone(work.response_id, status, told or status)]
 
     def _go_on(self) -> None:
         """Tell the backend what it may be told now."""

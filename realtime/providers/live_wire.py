@@ -192,7 +192,7 @@ class LiveCodec:
                 offset_ms = whole(event, "offset_ms")
                 return self._client.created(delegation_id, offset_ms, str(self._recent))
             case "responses":
-                self._backend.delegated(delegation_id)
+                return self._backend.delegated(delegation_id)
         return []
 
     def _usage(self, kind: str, event: Json) -> list[RealtimeEvent]:
@@ -226,7 +226,7 @@ class LiveCodec:
         """Nothing comes after this: close what is open."""
         self._link.over = True
         events = [] if first is None else [first]
-        return [*self._speech.end(), *self._user.end(), *events, closed]
+        return [*self._speech.end(), *self._backend.end(), *self._user.end(), *events, closed]
 
     def _complain(self, code: str, message: str) -> list[RealtimeEvent]:
         """Once for each code: a provider that changed says it often."""

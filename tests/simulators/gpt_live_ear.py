@@ -1,7 +1,7 @@
 """How the simulated Live model hears its caller: speech by loudness, words by the script.
 
 Pure; fed blocks of 100 ms. Words are told as the real model tells them: with the times of the
-200 ms frame in which they ended. Owned by `gpt_live_session`.
+frames of 200 ms from where they began to where they ended. Owned by `gpt_live_session`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,11 @@ class Ear:
         self._loud = 0
         self._quiet_ms = 0
         self._told = 0
+        self._whole = 0
+        """Samples of this turn up to the last quiet: no word in them goes on."""
+        self._clock_ms = 0
+        self._from_ms = 0
+        """Where the words that are told next began."""
         self.spoken_ms = 0
         """How long the caller has been speaking, since the onset."""
         self.loud = False
@@ -65,20 +70,31 @@ class Ear:
     @property
     def words(self) -> str:
         """What was heard of this turn so far."""
-        return self._read(np.concatenate(self._sound), self._rate) if self._sound else ""
+        return self._words(len(self._sound) * self._rate)
+
+    def _words(self, samples: int) -> str:
+        if not self._sound:
+            return ""
+        return self._read(np.concatenate(self._sound)[:samples], self._rate)
 
     def hear(self, block: Samples) -> Turn | None:
         """The next 100 ms; a turn when it is over."""
         self.loud = False
+        before_ms, self._clock_ms = self._quiet_ms, self._clock_ms + STEP_MS
+        heard = sum(map(len, self._sound))
         for window in np.split(block, STEP_MS // WINDOW_MS):
+            heard += len(window)
             rms = float(np.sqrt(np.mean(np.square(window, dtype=np.float64))))
             self._loud = self._loud + 1 if rms >= LOUD_RMS else 0
             self._quiet_ms = 0 if self._loud else self._quiet_ms + WINDOW_MS
+            self._whole = self._whole if self._loud else heard
             enough = 1 if self.speaking else ONSET_WINDOWS
             self.loud = self.loud or self._loud >= enough
+        if self.loud and (before_ms >= FRAME_MS or not self.speaking):
+            self._from_ms = (self._clock_ms - STEP_MS) // FRAME_MS * FRAME_MS
         if not self.speaking:
             if self.loud:
-                self._sound = [*self._before, block]
+                self._sound, self._whole = [*self._before, block], 0
                 self.spoken_ms = STEP_MS
             self._before.append(block)
             return None
@@ -88,10 +104,12 @@ class Ear:
 
     def frame(self, end_ms: int) -> Fragment | None:
         """The words that ended in the frame up to `end_ms`, if any."""
-        words = self.words.split()
+        words = self._words(self._whole).split()
         new = words[self._told :]
         self._told = max(self._told, len(words))
-        return fragment(new, end_ms)
+        found = fragment(new, self._from_ms, end_ms)
+        self._from_ms = end_ms if found else self._from_ms
+        return found
 
     def _end(self) -> Turn:
         words = self.words
@@ -147,12 +165,12 @@ class Voice:
     def frame(self, end_ms: int) -> Fragment | None:
         """The words that began in the frame up to `end_ms`, if any."""
         new, self._frame = self._frame, []
-        return fragment(new, end_ms)
+        return fragment(new, end_ms - FRAME_MS, end_ms)
 
 
-def fragment(words: Sequence[str], end_ms: int) -> Fragment | None:
-    """Words with the times of the frame up to `end_ms`; each has the space before it, so that
-    fragments are joined as they come."""
+def fragment(words: Sequence[str], start_ms: int, end_ms: int) -> Fragment | None:
+    """Words with the times of their frames; each has the space before it, so that fragments are
+    joined as they come."""
     if not words:
         return None
-    return Fragment("".join(f" {word}" for word in words), end_ms - FRAME_MS, end_ms)
+    return Fragment("".join(f" {word}" for word in words), start_ms, end_ms)

@@ -232,7 +232,7 @@ class Session:
         await self.wire.at("caller_stopped")
         self.record.turns.append(turn.text)
         at = math.ceil(self.state.clock_ms / FRAME_MS) * FRAME_MS
-        await self._tell("input", fragment(turn.untold, at))
+        await self._tell("input", fragment(turn.untold, at - FRAME_MS, at))
         self.state.history.append(("user", turn.text))
         await self.wire.at("turn_taken")
         if self._backchannel(turn.text):

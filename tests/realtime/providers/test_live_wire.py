@@ -192,7 +192,7 @@ def test_a_request_that_was_never_answered_does_not_name_later_speech() -> None:
     (frame,) = sent(codec)
     appended = {"type": "session.commentary.appended", "client_event_id": frame["event_id"]}
     give(codec, appended)
-    give(codec, sound(9_000, level=0))
+    give(codec, sound(21_000, level=0))
     first = give(codec, sound(100))[0]
     assert isinstance(first, ResponseStarted)
     assert first.request_id == ""
@@ -387,12 +387,12 @@ def test_in_any_order_each_response_ends_once_and_each_cut_is_answered_once(
     events = play(started(delegation=delegation), steps)
     begun = [event.response_id for event in events if isinstance(event, ResponseStarted)]
     done = [event.response_id for event in events if isinstance(event, ResponseDone)]
-    assert begun == done
+    assert sorted(begun) == sorted(done)
     assert len(set(done)) == len(done)
     open_items: set[str] = set()
     for event in events:
         match event:
-            case ResponseStarted(response_id=response_id):
+            case ResponseStarted(response_id=response_id) if "utterance" in response_id:
                 open_items.add(response_id.replace("utterance", "speech"))
             case Audio(item_id=item_id) | Words(role="assistant", item_id=item_id):
                 assert item_id in open_items
