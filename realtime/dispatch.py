@@ -143,7 +143,6 @@ class Dispatch:
         entry = parts.ledger.taken(event, parts.link.heard)
         parts.due.begun, parts.due.answer = False, True
         parts.report.user_message_id = entry.message_id
-        parts.made.notify(event)
         parts.made.notify(TurnStored(entry.item_id, entry.message_id, entry.start, entry.end))
         parts.later(parts.ledger.flush)
 

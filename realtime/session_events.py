@@ -16,7 +16,6 @@ from .events import (
     Resumable,
     Used,
     UserSpeech,
-    UserTurn,
     Words,
 )
 from .lifecycle_vocabulary import Phase
@@ -84,7 +83,6 @@ SessionEvent = (
     | TurnStored
     | AnswerHeard
     | UserSpeech
-    | UserTurn
     | Words
     | ResponseStarted
     | Audio
