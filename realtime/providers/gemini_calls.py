@@ -13,6 +13,9 @@ from ..commands import ToolOutput
 from .gemini_frames import Json, inner, text
 from .gemini_setup import wire_name
 
+UNNAMED = "unnamed_"
+"""Begins the ids that we make: only one API of this wire names its calls for sure."""
+
 
 class Calls:
     """Those that wait for results, and the names of tools on this wire. True while any waits."""
@@ -20,7 +23,10 @@ class Calls:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._open: dict[str, str] = {}
+        self._seen: set[str] = set()
+        """Ids of all calls so far."""
         self._over: set[str] = set()
+        """Ids of all results so far."""
         self._unnamed = 0
 
     def __bool__(self) -> bool:
@@ -35,9 +41,10 @@ class Calls:
         name, call_id = text(call, "name"), text(call, "id")
         if not call_id:
             self._unnamed += 1
-            call_id = f"unnamed_{self._unnamed}"
-        if call_id in self._open or call_id in self._over:
+            call_id = f"{UNNAMED}{self._unnamed}"
+        if call_id in self._seen or call_id in self._over:
             return None
+        self._seen.add(call_id)
         self._open[call_id] = name
         return ToolCall(self._names.get(name, name), dict(inner(call, "args")), call_id)
 
@@ -60,7 +67,8 @@ class Calls:
 def response(output: ToolOutput, name: str, scheduling: str) -> Json:
     """The result of a call. `scheduling` "" says none: only functions that do not block have it."""
     key = "output" if output.status == "success" else "error"
-    made = {"id": output.call_id, "name": name, "response": {key: output.text}}
+    named = {} if output.call_id.startswith(UNNAMED) else {"id": output.call_id}
+    made = {**named, "name": name, "response": {key: output.text}}
     return {**made, "scheduling": scheduling} if scheduling else made
 
 

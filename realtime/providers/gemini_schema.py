@@ -43,8 +43,6 @@ _FORMATS: dict[str, tuple[str, ...]] = {
 }
 _SAID = ("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "default")
 """Constraints that become words."""
-_EMPTY: tuple[object, ...] = (None, [], {}, "", False)
-"""A default of nothing is not worth a word."""
 _UNIONS = ("anyOf", "oneOf")
 
 
@@ -114,7 +112,7 @@ class _Projection:
         title = flat.get("title")
         if isinstance(title, str) and title:
             out["title"] = title
-        said = [f"{key}: {_json(flat[key])}" for key in _SAID if flat.get(key) not in _EMPTY]
+        said = [f"{key}: {_json(flat[key])}" for key in _SAID if not _is_nothing(flat.get(key))]
         said += [*_bounded(out, flat, kind), *_chosen(out, flat, kind)]
         if flat.get("nullable") is True:
             out["nullable"] = True
@@ -261,6 +259,11 @@ def _guessed(flat: Mapping[str, object]) -> str:
     if isinstance(first, int | float):
         return "INTEGER" if isinstance(first, int) else "NUMBER"
     return "STRING"
+
+
+def _is_nothing(value: object) -> bool:
+    """A default of nothing is not worth a word; 0 is something."""
+    return value is None or value is False or (isinstance(value, str | list | dict) and not value)
 
 
 def _is_number(value: object) -> bool:

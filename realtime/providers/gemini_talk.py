@@ -218,11 +218,11 @@ class ModelTurns:
 
     def interrupt(self, users: UserItems) -> list[RealtimeEvent]:
         """The provider cut its turn because the user speaks; maybe nothing of it was seen yet."""
-        events = users.settle()
-        if not self.in_turn and self.owing and not users.waiting:
-            events += self.begin(users)
+        unseen = not self.in_turn and self.owing and not users.waiting
+        events = self.begin(users) if unseen else []
         if not self.silenced:
             events.append(Interrupted(self._sounding))
+        events += users.settle()
         if self._response:
             events += self._end("cancelled", "interrupted")
         self.in_turn = self.silenced = False

@@ -29,7 +29,7 @@ class _Text:
 
 
 class Told:
-    """The queue of texts. `free` and `calm` are told by the codec at each flush."""
+    """The queue of texts. The codec says when they may go."""
 
     def __init__(self, facts: Generation, outbox: Outbox, model: ModelTurns) -> None:
         self._facts = facts
@@ -59,18 +59,16 @@ class Told:
         self._waiting.extend(requests)
         return notes
 
-    def flush(self, *, free: bool, calm: bool) -> None:
-        """Send what may go. `free`: no answer runs or is owed. `calm`: nor can one be on its way
-        that we do not see yet."""
-        if not free or not self._waiting:
-            return
-        request = next((one for one in self._waiting if one.answered), None)
+    def flush(self, *, requests: bool, notes: bool) -> None:
+        """Send what may go. `requests`: one may, with the notes before it; the answer to it is owed
+        then. `notes`: those may."""
+        request = next((one for one in self._waiting if one.answered), None) if requests else None
         if request is not None:
-            before = list(self._waiting)[: self._waiting.index(request)]
-            for _ in range(len(before) + 1):
-                self._waiting.popleft()
-            self._send([one.text for one in before], request)
-        elif calm and self._facts.content_any_time:
+            before: list[str] = []
+            while (first := self._waiting.popleft()) is not request:
+                before.append(first.text)
+            self._send(before, request)
+        elif notes and self._facts.content_any_time:
             self._send_notes(self.take_notes())
 
     def _send(self, notes: list[str], text: _Text) -> None:

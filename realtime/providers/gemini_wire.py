@@ -38,6 +38,7 @@ from ..port import Setup
 from .codec import Frame
 from .gemini_calls import Calls, response, with_notes
 from .gemini_config import INPUT, GeminiLiveConfig
+from .gemini_floor import Floor
 from .gemini_frames import Json, Outbox, inner, objects, parsed, samples, text
 from .gemini_reports import ended, go_away, problem, resumable, turn_end, used, voice
 from .gemini_setup import (
@@ -67,23 +68,6 @@ class _Life:
     over: bool = False
 
 
-@dataclass(slots=True)
-class _Floor:
-    """What our side knows of the user's turn.
-
-    manual      our side ends turns; `open`: one is open on the wire
-    interrupts  the user's voice ends the model's speech
-    speaking    the host hears the user now
-    answering   the host heard the user stop: an answer may be on its way
-    """
-
-    manual: bool = False
-    interrupts: bool = True
-    open: bool = False
-    speaking: bool = False
-    answering: bool = False
-
-
 class GeminiCodec:
     """See codec.Codec."""
 
@@ -96,12 +80,12 @@ class GeminiCodec:
         self._told = Told(self._facts, self._outbox, self._model)
         self._calls = Calls()
         self._life = _Life()
-        self._floor = _Floor()
+        self._floor = Floor()
 
     def begin(self, setup: Setup) -> None:
         """As Codec says."""
         self._life.resumed = bool(setup.resume_handle)
-        self._floor = _Floor(setup.manual_turns, setup.interruption)
+        self._floor = Floor(setup.manual_turns, setup.interruption)
         self._calls.name(setup.tools)
         self._life.history = history_message(self._config, setup)
         self._outbox.put_setup(setup_message(self._config, setup))
@@ -171,7 +155,8 @@ class GeminiCodec:
     def due(self) -> bool:
         """As Codec says. While the provider waits for our results, or for an answer to be played
         that is generated, it is silent for good reasons."""
-        return self._model.generating or (self._model.owing and not self._blocked)
+        answers = self._model.generating or (self._model.owing and not self._blocked)
+        return answers and not self._life.over
 
     @property
     def finished(self) -> bool:
@@ -199,6 +184,8 @@ class GeminiCodec:
             events = self._model.interrupt(self._users) + self._users.hear(*words)
         else:
             events = self._users.hear(*words) + self._spoken(told)
+        if words[0] and not self._model.in_turn:
+            self._floor.expect()
         if told.get("generationComplete") is True:
             events += self._model.rest()
         if told.get("turnComplete") is True:
@@ -221,7 +208,9 @@ class GeminiCodec:
                 events += self._begin() + self._model.audio(pcm)
         said = text(inner(told, "outputTranscription"), "text")
         if said and self._model.may_word(self._users):
-            events += self._begin() + self._model.words(said)
+            # Words may come behind the end of what they are of; only sound begins anew then.
+            events += [] if self._model.responding else self._begin()
+            events += self._model.words(said)
         return events
 
     def _begin(self) -> list[RealtimeEvent]:
@@ -271,6 +260,7 @@ class GeminiCodec:
         match command:
             case SendAudio(pcm):
                 self._outbox.put_audio(pcm, INPUT.rate)
+                self._floor.pass_by(pcm)
             case SendText():
                 self._say(command)
             case AppendContext(said):
@@ -343,7 +333,8 @@ class GeminiCodec:
         if floor.speaking == speaking:
             return []
         floor.speaking = speaking
-        floor.answering = not speaking
+        if not speaking:
+            floor.expect()
         if not floor.manual:
             return []
         if not speaking:
@@ -380,9 +371,11 @@ class GeminiCodec:
         return not (runs or self._model.owing or self._blocked)
 
     def _flush(self) -> None:
-        """Send the texts that may go. The end of a turn of speech is not told by this provider:
-        words of the user without an answer say that one is on its way."""
+        """Send the texts that may go. While an answer may be on its way, which this provider does
+        not tell, any text could cut it; while the host hears the user, nothing should be asked."""
         if not self._life.opened:
             return
-        near = self._floor.answering or (self._users.waiting and not self._floor.speaking)
-        self._told.flush(free=self._free, calm=self._free and not near)
+        floor = self._floor
+        known = floor.speaking or not floor.answering
+        asks = known and not floor.speaking
+        self._told.flush(requests=self._free and asks, notes=self._free and known)
