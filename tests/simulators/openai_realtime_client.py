@@ -117,7 +117,7 @@ async def bare_session(script: Script, **options: Any) -> AsyncIterator[Client]:
     """The same on a socket of our own: the SDK's HTTP client is slow to make."""
     async with openai_realtime(script, **options) as server:
         url, headers = f"{server.origin}/v1/realtime?model={MODEL}", {"Authorization": BEARER}
-        async with connect(url, additional_headers=headers) as socket:
+        async with connect(url, additional_headers=headers, close_timeout=0.2) as socket:
             yield Client(AsyncRealtimeConnection(socket), server)
         assert server.faults == []
 

@@ -77,12 +77,15 @@ class Session:
         self.script = socket.script
         self.record = record
         self.chunk_ms = chunk_ms
-        self.answers = 0
+        self._answers: list[str] = []
+        """Ids of the answers that were begun, in order."""
+        self._outputs: set[str] = set()
+        """Calls of this connection that have their output."""
         self.protocol = RealtimeWire(
             model,
             number=socket.number,
             silence_ms=self.script.silence_ms,
-            total_tokens=lambda answer: self.script.tokens(self.answers),
+            total_tokens=self._tokens,
         )
         if start:
             self.protocol.config.update(start, busy=False)
@@ -130,6 +133,11 @@ class Session:
             await self.socket.send(self.protocol.error(fault.error_code, text, kind))
             if fault.error_code in FATAL:
                 self.socket.silent.set()
+
+    def _tokens(self, answer: Answer) -> int:
+        """The context after an answer; one that was never begun changed nothing."""
+        begun = self._answers
+        return self.script.tokens(begun.index(answer.id) + 1 if answer.id in begun else len(begun))
 
     async def _pump(self) -> None:
         """Send and do what waits, in order."""
@@ -191,6 +199,7 @@ class Session:
         text = self.script.read(turn.sound.samples, turn.sound.rate)
         self.mind.hear(turn.item, text)
         self.record.turns.append(text)
+        self._tell_words()
         self._untold = turn.item if turn.transcribe else None
         await self.socket.at("turn_taken")
 
@@ -198,8 +207,9 @@ class Session:
         self.mind.notice(item)
         if item.type == "function_call_output":
             call_id, output = call_of(item)
-            if call_id in self.record.outputs:
+            if call_id in self._outputs:
                 self.record.violations.append(f"second output for {call_id}")
+            self._outputs.add(call_id)
             self.record.outputs[call_id] = output
             await self.socket.at("tool_answered")
         elif item.role == "user":
@@ -211,7 +221,7 @@ class Session:
         """Think, and let the words of the turn come when the script says."""
         if answer.over:
             return
-        self.answers += 1
+        self._answers.append(answer.id)
         reply = self.mind.reply(answer)
         if not reply.words_late_s:
             self._tell_words()

@@ -148,13 +148,20 @@ class RealtimeWire:
             "param": refused.param,
             "event_id": refused.event_id,
         }
-        active = self.active
-        race = refused.code == "response_cancel_not_active" or (
-            refused.code == "conversation_already_has_active_response"
-            and (active is not None and active.cause != "create")
-        )
         self.outbox.event("error", error=error)
-        self.outbox.signal(Refusal(refused.code, refused.message, race))
+        self.outbox.signal(Refusal(refused.code, refused.message, self._race(refused.code)))
+
+    def _race(self, code: str) -> bool:
+        """The server moved on by itself while the event was on its way."""
+        match code:
+            case "response_cancel_not_active":
+                return True
+            case "input_audio_buffer_commit_empty":
+                return self.config.detection is not None
+            case "conversation_already_has_active_response":
+                return self.active is not None and self.active.cause != "create"
+            case _:
+                return False
 
     def _act(self, event: Json) -> None:
         """Let an event of good form have its effect. Raises Refused."""

@@ -7,11 +7,13 @@ import json
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.simulators import tone_words
 from tests.simulators.openai_realtime_client import (
     FAST,
+    RATE,
     Client,
     answering,
     bare_session,
@@ -147,6 +149,10 @@ async def test_official_sdk_completes_a_session_after_an_error() -> None:
         error = (await client.until("error"))["error"]
         assert (error["code"], error["event_id"]) == ("input_audio_buffer_commit_empty", "mine")
         assert (await client.ask())["status"] == "completed"
+        await client.setup(audio={"input": {"turn_detection": None}})
+        assert client.server.violations == [], "the server might have committed by itself"
+        await client.sdk.input_audio_buffer.commit()
+        await client.until("error")
         assert len(client.server.violations) == 1
 
 
@@ -196,11 +202,12 @@ async def test_official_sdk_gets_a_summary_out_of_band_beside_a_response() -> No
         assert summary["output"][0]["content"][0]["text"] == "papa"
         await client.until("response.done")
         assert client.server.items() == [("assistant", words)]
+        assert len(client.of("conversation.item.added")) == 1, "of the other one nothing is kept"
 
 
 async def test_words_come_as_late_as_the_script_says() -> None:
     script = Script(answer=answering(Reply(text="one two", words_late_s=0.1)), speed=FAST)
-    async with session(script) as client:
+    async with bare_session(script) as client:
         await client.setup(audio={"input": {"transcription": {"model": "whisper-1"}}})
         await client.push("tango", silence_ms=600)
         await client.until("response.created")
@@ -208,6 +215,19 @@ async def test_words_come_as_late_as_the_script_says() -> None:
         words = await client.until("conversation.item.input_audio_transcription.completed")
         assert words["transcript"] == "tango"
         assert time.monotonic() - before > 0.09
+
+
+async def test_the_words_of_two_turns_in_one_frame_are_both_told() -> None:
+    async with bare_session(Script(speed=FAST)) as client:
+        await client.setup(audio={"input": {"transcription": {"model": "whisper-1"}}})
+        pcm = [tone_words.speak("one", RATE), np.zeros(RATE, np.int16)]
+        pcm += [tone_words.speak("two", RATE), np.zeros(RATE, np.int16)]
+        audio = base64.b64encode(np.concatenate(pcm).tobytes()).decode()
+        await client.sdk.input_audio_buffer.append(audio=audio)
+        for words in ("one", "two"):
+            told = await client.until("conversation.item.input_audio_transcription.completed")
+            assert told["transcript"] == words
+        assert client.server.turns == ["one", "two"]
 
 
 async def test_words_that_cannot_be_read_are_told_to_have_failed() -> None:
@@ -253,7 +273,7 @@ def done_nothing(client: Client) -> bool:
 
 @pytest.mark.parametrize("status", ["incomplete", "failed"])
 async def test_a_response_that_ends_badly_closes_what_is_open(status: Any) -> None:
-    async with session(Script(answer=answering(Reply(text="one", status=status)))) as client:
+    async with bare_session(Script(answer=answering(Reply(text="one", status=status)))) as client:
         done = await client.ask()
         assert (done["status"], done["status_details"]["type"]) == (status, status)
         assert done["output"][0]["status"] == "incomplete"
@@ -261,7 +281,9 @@ async def test_a_response_that_ends_badly_closes_what_is_open(status: Any) -> No
 
 
 async def test_g711_both_ways() -> None:
-    async with session(Script(answer=answering(Reply(text="golf hotel")), speed=FAST)) as client:
+    async with bare_session(
+        Script(answer=answering(Reply(text="golf hotel")), speed=FAST)
+    ) as client:
         law = {"format": {"type": "audio/pcmu"}}
         await client.setup(audio={"input": {**law, "turn_detection": None}, "output": law})
         pcm = g711.ulaw_encode(tone_words.speak("india", 8_000))

@@ -28,6 +28,7 @@ from tests.simulators.openai_realtime_client import (
 )
 from tests.simulators.openai_realtime_types import unknown_fields
 from tests.simulators.realtime_script import (
+    Action,
     Call,
     Fault,
     Point,
@@ -129,6 +130,40 @@ async def test_a_fault_strikes_at_every_point(point: Point) -> None:
             await asyncio.sleep(0.15)
             await client.until("response.done")
     assert script.faults[0].done
+
+
+@pytest.mark.parametrize("action", ["stall", "half_open"])
+async def test_a_silent_server_keeps_its_socket_open(action: Action) -> None:
+    fault = Fault(point="mid_audio", action=action, nth=2)
+    script = Script(answer=answering(Reply(text="one two")), faults=[fault], speed=FAST)
+    async with bare_session(script) as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await client.ask()
+        assert len(client.of("response.output_audio.delta")) == 2
+        assert fault.done
+
+
+async def test_a_delay_holds_everything_back_for_a_while() -> None:
+    fault = Fault(point="before_audio", action="delay", seconds=0.2)
+    script = Script(answer=answering(Reply(text="one")), faults=[fault], speed=FAST)
+    async with bare_session(script) as client:
+        await client.sdk.response.create()
+        await client.until("response.content_part.added")
+        before = time.monotonic()
+        await client.until("response.output_audio.delta")
+        assert time.monotonic() - before > 0.15
+        assert (await client.until("response.done"))["response"]["status"] == "completed"
+
+
+async def test_an_error_that_is_not_fatal_lets_the_session_go_on() -> None:
+    fault = Fault(point="response_started", action="error", error_code="server_error")
+    script = Script(answer=answering(Reply(text="one")), faults=[fault], speed=FAST)
+    async with bare_session(script) as client:
+        assert (await client.ask())["status"] == "completed"
+        (error,) = client.of("error")
+        assert (error["error"]["code"], error["error"]["type"]) == (*("server_error",) * 2,)
+        assert client.server.violations == []
 
 
 async def test_speech_goes_out_as_fast_as_the_script_says() -> None:
