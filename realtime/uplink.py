@@ -23,8 +23,8 @@ STEP_MS = 20
 class Pacing:
     """How sound reaches a provider whose time is the audio we send.
 
-    catch_up   speed while more than `slack_ms` waits: faster than real time, so that a replay
-               ends, yet not in one burst
+    catch_up   speed once more than `slack_ms` waits, until nothing does: faster than real time, so
+               that a replay ends, yet not in one burst
     fill_ms    nothing came for this long: silence goes out in its place, from then on as time
                passes, until sound comes again
     slack_ms   sound may be this far ahead of time, so that the host's frames are sent whole
@@ -80,15 +80,15 @@ class Uplink:
         waiting = self._waiting
         if waiting:
             self._filling = False
-            whole = waiting <= self._credit + slack
+            whole = waiting <= self._credit + slack + 1  # a sample for what floats lose
             self._sound(waiting if whole else min(waiting, int(self._credit)))
             if not self._waiting:
                 # A host whose clock is a little slow leaves no hole: only time in which nothing
                 # came is filled.
                 self._credit = min(self._credit, 0.0)
-        behind = self._waiting > slack
+        behind = self._waiting > (0 if self._behind else slack)
         if self._behind and not behind:
-            self._credit = min(self._credit, 0.0)  # what haste earned is no time that passed
+            self._credit = 0.0  # what haste earned is no time that passed
         self._behind = behind
         if not self._waiting:
             self._fill(self._pacing)
