@@ -84,6 +84,8 @@ class Compactor:
                 begun = self._history.begun
                 summary, usage = await self._summary(config, summarise, token)
             if self._history.begun != begun:
+                await self._history.store.add_tokens(usage)
+                emitter.emit(TokenConsumption(consumption=usage))
                 raise AbortError("the conversation went on")
             await self._store(summary, usage)
             emitter.emit(TokenConsumption(consumption=usage))

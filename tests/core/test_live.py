@@ -541,19 +541,22 @@ async def test_a_summary_that_fails_changes_nothing_and_ends(how: str) -> None:
 
 
 async def test_a_summary_hides_nothing_that_came_while_it_was_written() -> None:
-    agent = make_agent(ScriptedModel())
+    recorder = Recorder()
+    agent = make_agent(ScriptedModel()).add_subscriber(recorder)
     async with on_line(agent) as live:
 
         async def slowly(
             view: list[Message], instructions: str, token: CancelToken
         ) -> tuple[str, Usage]:
             await live.add_user("wait, one more thing", directives=False)
-            return "old news", Usage()
+            return "old news", Usage(7, 3)
 
         await live.add_user("hello", directives=False)
         assert not await live.compact(slowly)
         assert [one.text for one in await live.view()] == ["hello", "wait, one more thing"]
         assert await live.compact(Summariser("all of it"))
+    assert [one.status for one in recorder.of("compaction_end")] == ["aborted", "ok"]
+    assert len(recorder.of("token_consumption")) == 2  # the one in vain was paid for, too
 
 
 async def test_a_text_model_can_summarise_and_its_words_are_not_an_answer() -> None:
