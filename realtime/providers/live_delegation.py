@@ -55,6 +55,7 @@ class Backend:
     open       calls that wait for a result
     answered   results went out, and the model was not told to go on yet
     creating   event id of a `response.create` that nothing answered yet
+    told       event id -> result that may still be refused
     held       what the user typed while calls waited
     """
 
@@ -63,6 +64,7 @@ class Backend:
     open: set[str] = field(default_factory=set)
     answered: bool = False
     creating: str = ""
+    told: dict[str, ToolOutput] = field(default_factory=dict)
     held: list[str] = field(default_factory=list)
     count: int = 0
 
@@ -77,6 +79,7 @@ class Backend:
         match text(event, "type"):
             case "response.created":
                 self.creating = ""
+                self.told.clear()
                 return self._created(delegation_id, work)
             case "response.output_item.done" if work is not None:
                 call = _call(part(event, "item"))
@@ -99,10 +102,11 @@ class Backend:
             if output.call_id in self.open:
                 self.open.discard(output.call_id)
                 item = {"type": "function_call_output", "call_id": output.call_id}
-                self.out.put("response.item.create", item=item | {"output": output.text})
+                sent = self.out.put("response.item.create", item=item | {"output": output.text})
+                self.told[sent] = output
                 self.answered = self.answered or command.respond
             else:
-                self.out.append("thinking", f"Result of {output.name}: {output.text}")
+                self._tell(output)
         self._go_on()
         return []
 
@@ -112,9 +116,16 @@ class Backend:
         self._go_on()
 
     def refused(self, event_id: str) -> None:
-        """The provider refused a frame of ours."""
-        if event_id and event_id == self.creating:
+        """The provider refused a frame of ours: a result that it does not take for one any more is
+        context, a response that it can not begin yet is asked for again later."""
+        output = self.told.pop(event_id, None)
+        if output is not None:
+            self._tell(output)
+        elif event_id and event_id == self.creating:
             self.creating, self.answered = "", True
+
+    def _tell(self, output: ToolOutput) -> None:
+        self.out.append("thinking", f"Result of {output.name}: {output.text}")
 
     def _begin(self, delegation_id: str) -> list[RealtimeEvent]:
         self.count += 1

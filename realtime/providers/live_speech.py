@@ -32,7 +32,7 @@ LEAD_MS = 100
 HANG_MS = 600
 """An utterance ends after so much silence."""
 WORDS_WAIT_MS = 1_200
-"""... or this much, where its words have not come as far as its sound."""
+"""... or this much, where its words lag so far behind its sound that they are still to come."""
 FRAME_MS = 200
 """Times of fragments are multiples of this: an onset may be up to so much inside."""
 HUSH_MS = 400
@@ -68,11 +68,10 @@ class Utterance:
 
     def say(self, fragment: Fragment) -> Words:
         """Words of this utterance."""
+        words = fragment.text if self.said else fragment.text.lstrip()
         self.said.append(fragment)
         self.words_ms = max(self.words_ms, fragment.end_ms)
-        return Words(
-            "assistant", self.item_id, fragment.text, False, fragment.start_ms, fragment.end_ms
-        )
+        return Words("assistant", self.item_id, words, False, fragment.start_ms, fragment.end_ms)
 
     def done(self, status: ResponseStatus, reason: str) -> list[RealtimeEvent]:
         """The end: all its words once more, then nothing."""
@@ -178,7 +177,7 @@ class AgentSpeech:
     def _go_on(self, now: Utterance, pcm: bytes, loud: bool) -> list[RealtimeEvent]:
         now.quiet_ms = 0 if loud else now.quiet_ms + WINDOW_MS
         now.loud_ms = self.clock_ms if loud else now.loud_ms
-        complete = now.words_ms >= now.loud_ms - FRAME_MS
+        complete = bool(now.said) and now.words_ms >= now.loud_ms - HANG_MS
         if now.quiet_ms >= (HANG_MS if complete else WORDS_WAIT_MS):
             return self._close("completed")
         if now.quiet_ms < HANG_MS:

@@ -35,13 +35,14 @@ class UserWords:
         events: list[RealtimeEvent] = []
         if self._said and fragment.start_ms > self._said[-1].end_ms + GAP_MS:
             events += self.end()
+        words = fragment.text if self._said else fragment.text.lstrip()
         if not self._said:
             self._count += 1
         self._said.append(fragment)
         self._arrived_ms = clock_ms
         item_id = f"user_{self._count}"
         start, end = fragment.start_ms, fragment.end_ms
-        return [*events, Words("user", item_id, fragment.text, False, start, end)]
+        return [*events, Words("user", item_id, words, False, start, end)]
 
     def boundary(self, speaking: bool, clock_ms: int) -> None:
         """The host heard the user begin or stop."""

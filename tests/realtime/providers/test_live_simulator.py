@@ -27,6 +27,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from tests.simulators import tone_words
 from tests.simulators.gpt_live import GptLive, gpt_live
 from tests.simulators.realtime_script import Asked, Call, Fault, Reply, Script, echo
+from voxglove.media import g711
 
 pytestmark = pytest.mark.real_loop
 
@@ -275,6 +276,23 @@ async def test_a_fixture_plays_and_the_caller_is_not_heard_meanwhile() -> None:
         assert tone_words.read(session.heard.sound(), RATE) == ["kilo"]
         assert server.turns == []
         assert [problem.partition(":")[0] for problem in server.violations] == ["fixture_active"]
+
+
+async def test_telephone_sound_in_both_directions() -> None:
+    async with gpt_live(Script()) as server, raw(server) as socket:
+        audio = {"format": {"type": "audio/pcmu", "rate": 8_000}}
+        await socket.send(json.dumps(start(audio=audio)))
+        heard = Heard()
+        heard.take(await socket.recv())
+        said = tone_words.speak("alpha", 8_000)
+        for samples in (said, np.zeros(8_000 * 2, np.int16)):
+            sound = encoded(g711.ulaw_encode(samples))
+            await socket.send(json.dumps({"type": "session.input_audio.append", "audio": sound}))
+        await socket.send('{"type": "session.close"}')
+        async for frame in socket:
+            heard.take(frame)
+        assert server.turns == ["alpha"]
+        assert tone_words.read(g711.ulaw_decode(heard.sound()), 8_000) == ["echo", "alpha"]
 
 
 # what the document says ------------------------------------------------------------------------

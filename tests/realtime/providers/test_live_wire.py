@@ -265,6 +265,45 @@ def test_a_refused_continuation_is_made_up_for() -> None:
     assert [frame["type"] for frame in sent(codec)] == ["response.create"]
 
 
+def test_a_result_that_is_refused_is_told_as_context() -> None:
+    codec = started()
+    run(codec, "dlg_1", "call_1")
+    codec.tell(SendToolResults((ToolOutput("call_1", "look", "sunny"),)))
+    output, _ = sent(codec)
+    error = {"code": "gone", "message": "", "client_event_id": output["event_id"]}
+    give(codec, {"type": "error", "error": error})
+    (told,) = sent(codec)
+    assert told["type"] == "session.thinking.append"
+    assert told["content"] == "Result of look: sunny"
+
+
+def test_words_that_lag_by_less_than_the_silence_do_not_keep_an_utterance_open() -> None:
+    codec = started()
+    give(codec, sound(1_000))
+    give(codec, said("One moment", 200, 600))
+    events = give(codec, sound(600, level=0))
+    assert isinstance(events[-1], ResponseDone)
+
+    codec = started()
+    give(codec, sound(1_400))
+    give(codec, said("One", 200, 400))
+    assert not any(isinstance(event, ResponseDone) for event in give(codec, sound(1_100, level=0)))
+    assert isinstance(give(codec, sound(100, level=0))[-1], ResponseDone)
+
+
+def test_what_the_model_says_right_after_a_cut_is_heard_once_it_was_silent() -> None:
+    codec = started()
+    give(codec, sound(500))
+    codec.tell(CutOutput({"speech_1": 100}))
+    assert not any(isinstance(event, Audio) for event in give(codec, sound(300)))
+    give(codec, sound(380, level=0))
+    assert not any(isinstance(event, Audio) for event in give(codec, sound(20)))
+    give(codec, sound(400, level=0))
+    again = give(codec, sound(20))
+    assert isinstance(again[0], ResponseStarted)
+    assert isinstance(again[1], Audio)
+
+
 def run(codec: LiveCodec, delegation: str, *calls: str) -> list[RealtimeEvent]:
     """A whole response of the backend."""
     inner: list[Json] = [{"type": "response.created", "response": {}}]
