@@ -22,7 +22,7 @@ class Floor:
     manual      our side ends turns; `open`: one is open on the wire
     interrupts  the user's voice ends the model's speech
     speaking    the host hears the user now
-    answering   the user was heard and stopped, or was read: an answer may be on its way
+    answering   the user was heard and stopped, was read, or cut the model: an answer may be near
     silence     bytes of sound that were sent since, and brought none
     """
 

@@ -124,7 +124,7 @@ class ModelTurns:
         """The sound of this turn was cut by our side; the provider goes on with it."""
         self.in_turn = False
         """The provider's turn has begun and not ended; a tool may be running in it."""
-        self._interrupted = False
+        self.interrupted = False
         """It was cut by the provider; its end still follows."""
         self._owed: deque[str] = deque(maxlen=256)
         """Answers that were asked for and have not begun: the ids of their requests."""
@@ -168,7 +168,7 @@ class ModelTurns:
         self._follows = self._follows and self.in_turn
         self._responses += 1
         self._response = f"response_{self._responses}"
-        self.in_turn, self._interrupted, self.generated = True, False, False
+        self.in_turn, self.interrupted, self.generated = True, False, False
         request = self._owed.popleft() if asked else ""
         return [*events, ResponseStarted(self._response, request)]
 
@@ -180,7 +180,7 @@ class ModelTurns:
     def may_word(self, users: UserItems) -> bool:
         """Whether words of the model can be of a turn: else they are stragglers of one that is
         over, and would begin an answer that never ends."""
-        if self._interrupted or (self._item is not None and self._item.done):
+        if self.interrupted or (self._item is not None and self._item.done):
             return False
         return self.in_turn or self.owing or users.waiting
 
@@ -207,13 +207,13 @@ class ModelTurns:
     ) -> list[RealtimeEvent]:
         """The provider's turn is over. `listening`: it waits for the user to go on."""
         events: list[RealtimeEvent] = []
-        if not self.in_turn and not self._interrupted:
+        if not self.in_turn and not self.interrupted:
             silent = self.owing or status != "completed" or (users.waiting and not listening)
             events += self.begin(users) if silent else []
         events += users.settle()
         if self._response:
             events += self._end(status, reason)
-        self.in_turn = self.silenced = self._interrupted = False
+        self.in_turn = self.silenced = self.interrupted = False
         return events
 
     def interrupt(self, users: UserItems) -> list[RealtimeEvent]:
@@ -226,7 +226,7 @@ class ModelTurns:
         if self._response:
             events += self._end("cancelled", "interrupted")
         self.in_turn = self.silenced = False
-        self._interrupted = True
+        self.interrupted = True
         return events
 
     def cut(self, cancel: bool) -> list[RealtimeEvent]:

@@ -182,6 +182,7 @@ class GeminiCodec:
         if told.get("interrupted") is True:
             # What else is in such a message is of the answer that was cut.
             events = self._model.interrupt(self._users) + self._users.hear(*words)
+            self._floor.expect()
         else:
             events = self._users.hear(*words) + self._spoken(told)
         if words[0] and not self._model.in_turn:
@@ -189,7 +190,7 @@ class GeminiCodec:
         if told.get("generationComplete") is True:
             events += self._model.rest()
         if told.get("turnComplete") is True:
-            self._floor.answering = False
+            self._floor.answering = self._floor.answering and self._model.interrupted
             status, reason, listening = turn_end(told)
             events += self._model.complete(self._users, status, reason, listening=listening)
         return events

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from google.genai import types
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.realtime import golden_runner
@@ -68,6 +69,12 @@ def opened(model: str = MODELS[0], setup: Setup | None = None, **options: object
 
 def receive(codec: Codec, message: Json) -> list[RealtimeEvent]:
     return codec.receive(json.dumps(message).encode())
+
+
+def inner(frame: Json, name: str) -> dict[str, Any]:
+    found = frame[name]
+    assert isinstance(found, dict)
+    return found
 
 
 def content(codec: Codec, **fields: object) -> list[RealtimeEvent]:
@@ -191,6 +198,32 @@ def test_nothing_is_due_on_a_connection_that_is_over() -> None:
     assert not codec.due
 
 
+# ---- tool calls
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_field_fault_45_every_call_is_answered_also_after_a_cut_and_an_abort(model: str) -> None:
+    codec = opened(model)
+    content(codec, **SOUND)
+    calls = [{"id": "c1", "name": "look"}, {"id": "c2", "name": "look"}]
+    receive(codec, {"toolCall": {"functionCalls": calls}})
+    codec.tell(CutOutput())
+    codec.tell(SendToolResults((ToolOutput("c1", "look", "Aborted: by the user", "aborted"),)))
+    codec.tell(SendToolResults((ToolOutput("c2", "look", "late"),), respond=False))
+    responses = [
+        one for frame in sent(codec) for one in inner(frame, "toolResponse")["functionResponses"]
+    ]
+    assert [one["id"] for one in responses] == ["c1", "c2"]
+    assert [list(one["response"]) for one in responses] == [["error"], ["output"]]
+
+
+def test_a_result_of_another_connection_is_told_as_a_note() -> None:
+    codec = opened()
+    codec.tell(SendToolResults((ToolOutput("before", "look", "seen"),)))
+    (frame,) = sent(codec)
+    assert "seen" in json.dumps(frame["clientContent"])
+
+
 # ---- texts
 
 
@@ -283,6 +316,7 @@ def test_a_handle_is_to_blame_only_until_the_model_spoke() -> None:
     assert codec.closed(1007, "x")[-2:] == [Resumable(None), Closed("1007", "x")]
 
 
+@settings(max_examples=40)
 @given(st.one_of(st.binary(max_size=40), st.text(max_size=40)))
 def test_any_frame_at_all_is_a_problem_at_most(frame: bytes | str) -> None:
     events = opened().receive(frame)
