@@ -50,6 +50,7 @@ def read_message(frame: str | bytes) -> tuple[str, Fields]:
     need(len(message) == 1, f"exactly one of {', '.join(MESSAGES)} in a message: {sorted(message)}")
     whole = _MESSAGE(message, "message")
     assert isinstance(whole, dict)
+    need(whole, f"{next(iter(message))}: an object is wanted")
     kind, value = next(iter(whole.items()))
     return kind, value
 

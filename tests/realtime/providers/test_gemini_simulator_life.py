@@ -58,8 +58,12 @@ async def test_a_handle_restores_what_was_said_until_it_was_given() -> None:
             await peer.send({"setup": resumed(server, handle)})
             assert await peer.next() == {"setupComplete": {"sessionId": "sid-1"}}
             await type_text(peer, "charlie")
-    said = [text for _, text in server.conversation]
-    assert said == ["alpha", "echo alpha", "charlie", "echo charlie"]
+        said = [text for _, text in server.conversation]
+        assert said == ["alpha", "echo alpha", "charlie", "echo charlie"]
+        async with dialled(server) as peer:
+            await peer.send({"setup": resumed(server, handle)})
+            await peer.next()
+        assert server.conversation == [("user", "alpha"), ("assistant", "echo alpha")]
     assert_clean(server)
 
 
@@ -87,8 +91,27 @@ async def test_no_handle_is_given_while_a_call_runs_beside_the_model() -> None:
     async with gemini_live(script) as server, opened(server, **RESUMES) as peer:
         await peer.send({"realtimeInput": {"text": "alpha"}})
         await peer.until("turnComplete")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peer.next(), 5)
         quiet = {"id": "fc-a", "name": "lookup", "response": {}, "scheduling": "SILENT"}
         await peer.send({"toolResponse": {"functionResponses": [quiet]}})
+        assert "newHandle" in update_of(await peer.next())
+    assert_clean(server)
+
+
+async def test_no_handle_is_given_and_no_answer_begun_while_the_user_speaks() -> None:
+    script = Script(answer=lambda asked: Reply(text="golf hotel india juliet"))
+    async with gemini_live(script) as server, opened(server, **RESUMES) as peer:
+        await peer.send({"realtimeInput": {"text": "alpha"}})
+        await peer.until("modelTurn")
+        await peer.speak("bravo", pause_ms=0)
+        await peer.until("turnComplete")
+        await peer.send({"realtimeInput": {"text": "charlie"}})
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peer.next(), 5)
+        await peer.send({"realtimeInput": {"audioStreamEnd": True}})
+        for _ in range(2):
+            await peer.until("turnComplete")
         assert "newHandle" in update_of(await peer.next())
     assert_clean(server)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.realtime.providers.gemini_peer import (
     Json,
@@ -14,8 +17,9 @@ from tests.realtime.providers.gemini_peer import (
     setup_for,
 )
 from tests.simulators.gemini_live import gemini_live
+from tests.simulators.gemini_live_rules import MESSAGES as MESSAGE_NAMES
 from tests.simulators.gemini_live_rules import Refusal, read_message
-from tests.simulators.gemini_live_setup import GenerationName, check_schema
+from tests.simulators.gemini_live_setup import GenerationName, check_schema, read_setup
 from tests.simulators.realtime_script import Script
 
 USER: Json = {"role": "user", "parts": [{"text": "alpha"}]}
@@ -179,6 +183,7 @@ FRAMES: list[tuple[str | bytes, str]] = [
     ("[]", "An object is wanted"),
     ("{}", "exactly one of"),
     ('{"setup": {}, "realtimeInput": {}}', "exactly one of"),
+    ('{"setup": null}', "setup: an object is wanted"),
     ('{"audio": {}}', 'Unknown name "audio"'),
     ('{"setup": {}}', "setup.model: missing"),
     ('{"realtimeInput": {"audio": {"mimeType": "a", "data": "?"}}}', "audio.data: Base64"),
@@ -339,3 +344,58 @@ async def test_nothing_may_come_before_setup(message: Json) -> None:
         await peer.send(message)
         code, reason = await peer.refused()
     assert code == 1007 and reason.startswith("setup must be the first message")
+
+
+NAMES = st.sampled_from(["type", "items", "properties", "enum", "anyOf", "required", "a", "$defs"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["OBJECT", "ARRAY", "object", "a"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+KINDS = st.sampled_from([("parameters", "OBJECT"), ("parametersJsonSchema", "object")])
+
+
+@settings(max_examples=60)
+@given(schema=VALUES, kind=KINDS)
+def test_no_schema_breaks_the_simulator(schema: object, kind: tuple[str, str]) -> None:
+    function: Json = {"name": "lookup", kind[0]: {"type": kind[1], "properties": {"a": schema}}}
+    message = {
+        "setup": {
+            "model": "models/gemini-3.8-live",
+            "tools": [{"functionDeclarations": [function]}],
+        }
+    }
+    with contextlib.suppress(Refusal):
+        read_setup(read_message(json.dumps(message))[1], "3.8")
+
+
+FIELDS = st.sampled_from(
+    [
+        *MESSAGE_NAMES,
+        "model",
+        "turns",
+        "parts",
+        "text",
+        "audio",
+        "data",
+        "mimeType",
+        "role",
+        "tools",
+    ]
+)
+
+
+@settings(max_examples=60)
+@given(
+    message=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(FIELDS, inner, max_size=3),
+        max_leaves=10,
+    )
+)
+def test_no_message_breaks_the_simulator(message: object) -> None:
+    with contextlib.suppress(Refusal):
+        kind, _ = read_message(json.dumps(message))
+        assert kind in MESSAGE_NAMES
