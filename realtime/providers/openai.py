@@ -76,6 +76,8 @@ class OpenAIRealtimeAdapter:
     def _socket(self) -> SocketConfig:
         config = self._config
         base = config.base_url.rstrip("/")
+        if base.startswith("http"):
+            base = base.replace("http", "ws", 1)
         key = config.key
         if config.key_header == "authorization":
             key = Secret(f"Bearer {key.reveal()}")

@@ -14,6 +14,7 @@ from typing import get_args
 from ...core.messages import ToolCall
 from ...core.usage import Usage
 from ..events import (
+    LOST,
     Audio,
     Interrupted,
     ItemDone,
@@ -153,7 +154,7 @@ class Answers:
                 yield Summary(response.request.request_id, "")
                 continue
             yield from self._end_items(response)
-            yield ResponseDone(response.id, "cancelled", "connection closed")
+            yield ResponseDone(response.id, "cancelled", LOST)
         self._running.clear()
 
     def _item(self, response: Response, item_id: str) -> OutputItem:

@@ -65,7 +65,8 @@ class OpenAIRealtimeConfig:
 
     key                real or ephemeral (`ek_…`)
     voice              a name, or the id of a voice of your own (`voice_…`)
-    base_url           up to `/v1`; Azure: `wss://NAME.openai.azure.com/openai/v1`
+    base_url           up to `/v1`, `https` stands for `wss`; Azure:
+                       `wss://NAME.openai.azure.com/openai/v1`
     key_header         Azure wants `api-key`
     turn_detection     `manual`: our side ends turns (SpeechBoundary, CommitTurn)
     transcription      the model that writes down what the user said; None: turns have no words
@@ -102,7 +103,7 @@ class OpenAIRealtimeConfig:
 
     def __post_init__(self) -> None:
         share, tokens, speed = self.truncation, self.max_output_tokens, self.speed
-        known = self.base_url.startswith(("ws://", "wss://"))
+        known = self.base_url.startswith(("wss://", "ws://", "https://", "http://"))
         _check("key", bool(self.key), "set OPENAI_API_KEY")
         _check("model", bool(self.model), "name one, such as gpt-realtime-2")
         _check("model", not self.model.startswith("gpt-live"), "GPT-Live has an adapter of its own")

@@ -49,12 +49,15 @@ class Requests:
         self._asked: Request | None = None
         self._running: set[str] = set()
         self._awaited = False
+        self._blocked = False
+        """Something runs of which we have not seen the beginning."""
         self._count = 0
 
     @property
     def due(self) -> bool:
         """A response runs, was asked for, or belongs to a turn that was taken."""
-        return self._awaited or self._asked is not None or bool(self._running)
+        waits = self._awaited or self._blocked or self._asked is not None
+        return waits or bool(self._running)
 
     @property
     def wanted(self) -> bool:
@@ -101,7 +104,7 @@ class Requests:
         if not tag and not self._awaited and self._asked is not None:
             request = self._sent.pop(self._asked.tag, None)  # a server that drops metadata
         if request is None:
-            self._awaited = False
+            self._awaited = self._blocked = False
             request = self._answered_too()
         elif request is self._asked:
             self._asked = None
@@ -124,9 +127,9 @@ class Requests:
                 return request
         return None
 
-    def done(self, response_id: str, known: bool) -> None:
+    def done(self, response_id: str, *, known: bool) -> None:
         """A response ended. One that is not `known` to have begun is what stood in the way."""
-        self._awaited = self._awaited and known
+        self._blocked = self._blocked and known
         self._running.discard(response_id)
 
     def refused(self, tag: str, code: str) -> Request | None:
@@ -144,7 +147,7 @@ class Requests:
             self._asked = None
         if code != ACTIVE or request.cut:
             return request
-        self._awaited = self._awaited or not self._running
+        self._blocked = not self._running
         self._waiting.appendleft(request)
         return None
 

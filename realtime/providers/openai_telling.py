@@ -240,6 +240,15 @@ class Telling:
         for item_id in self.parts.conversation.replace_by(summary, running=running, wanted=wanted):
             self.parts.answers.forget(item_id)
 
+    def interrupted(self) -> list[RealtimeEvent]:
+        """The user begins to speak, and may interrupt: verbatim speech, which the provider itself
+        does not end for that, ends too."""
+        aloud = [one for one in self.parts.answers.running if not (one.stored or one.dropped)]
+        for response in aloud:
+            response.dropped = True
+            self.parts.outbox.put("response.cancel", response_id=response.id)
+        return [Interrupted(next(reversed(one.items), "")) for one in aloud]
+
     def cut_late(self) -> None:
         """A response is over: cut what had to wait for that."""
         for item_id, heard_ms in self.parts.answers.cut_late():

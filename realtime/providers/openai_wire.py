@@ -205,7 +205,8 @@ class OpenAICodec:
 
     def _speech_started(self, message: Json) -> list[RealtimeEvent]:
         self._telling.show_frame()
-        return self._parts.hearing.speech(message, started=True)
+        events = self._parts.hearing.speech(message, started=True)
+        return [*events, *self._telling.interrupted()] if self._setup.interruption else events
 
     def _speech_stopped(self, message: Json) -> list[RealtimeEvent]:
         return self._parts.hearing.speech(message, started=False)
@@ -236,7 +237,7 @@ class OpenAICodec:
     def _response_done(self, message: Json) -> list[RealtimeEvent]:
         done = inner(message, "response")
         known, events = self._parts.answers.finish(done)
-        self._parts.requests.done(text(done, "id"), known)
+        self._parts.requests.done(text(done, "id"), known=known)
         self._telling.cut_late()
         for event in events:
             if isinstance(event, ToolCalls):

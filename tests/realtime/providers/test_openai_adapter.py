@@ -409,6 +409,15 @@ def test_capabilities_and_address() -> None:
     assert "k" not in repr(config.key)
 
 
+async def test_an_http_address_is_the_same_server() -> None:
+    events: list[RealtimeEvent] = []
+    async with openai_realtime(Script()) as server, asyncio.TaskGroup() as group:
+        same = adapter(server, base_url=f"{server.http}/v1/")
+        connection = await same.connect(Setup(instructions=""), events.append, group)
+        await connection.close()
+    assert [type(event) for event in events] == [Opened, Closed]
+
+
 async def test_azure_gets_its_own_header() -> None:
     async with openai_realtime(Script()) as server, asyncio.TaskGroup() as group:
         azure = adapter(server, key_header="api-key")

@@ -58,9 +58,10 @@ COMMANDS: tuple[ProviderCommand, ...] = (
 STEPS = st.lists(
     st.one_of(
         st.sampled_from(COMMANDS),
-        st.sampled_from(("begin", "speak", "call", "end", "turn", "race", "junk")),
+        st.sampled_from(("begin", "speak", "call", "end", "turn", "race", "junk", "voice")),
     ),
-    max_size=40,
+    min_size=8,
+    max_size=50,
 )
 
 
@@ -74,6 +75,7 @@ class Provider:
         self.asked: list[dict[str, object]] = []
         self.active = ""
         self.verbatim: list[str] = []
+        self.summaries: list[str] = []
         self.owed = False
         self.calls: set[object] = set()
         self.count = 0
@@ -104,20 +106,21 @@ class Provider:
             self._create({}, None)
         elif self.asked:
             one = self.asked.pop(0)
-            self._create({"request": one["request"]}, one["none"])
+            self._create(one, one["none"])
 
-    def _create(self, metadata: dict[str, object], none: object) -> None:
+    def _create(self, asked: dict[str, object], none: object) -> None:
         self.count += 1
         name = f"resp_{self.count}"
+        metadata = {key: asked[key] for key in ("request", "purpose") if key in asked}
         self.wire.server("response.created", response={"id": name, "metadata": metadata})
         if none is None:
             self.active = name
         else:
-            self.verbatim.append(name)
+            (self.summaries if "purpose" in metadata else self.verbatim).append(name)
 
     def step(self, name: str) -> None:
         """One thing that the provider may do now; nothing where it would be wrong."""
-        running = self.active or next(iter(self.verbatim), "")
+        running = self.active or next(iter(self.verbatim + self.summaries), "")
         match name:
             case "begin":
                 self.begin()
@@ -125,6 +128,8 @@ class Provider:
                 self.turn()
             case "race" if self.asked and not self.active and not self.owed:
                 self.race()
+            case "voice":
+                self.wire.server("input_audio_buffer.speech_started", item_id="u")
             case "junk":
                 self.junk()
             case _ if running:
@@ -144,7 +149,7 @@ class Provider:
                 if self.active:
                     self.active = ""
                 else:
-                    self.verbatim.pop(0)
+                    (self.verbatim or self.summaries).pop(0)
                 self.wire.done(running)
 
     def turn(self) -> None:
@@ -178,17 +183,18 @@ def test_in_any_order_one_response_is_active_and_only_calls_are_answered(
     provider = Provider(manual)
     wire = provider.wire
     for step in steps:
+        before = len(wire.events)
         if isinstance(step, str):
             provider.step(step)
         else:
-            wire.tell(step)
-        for event in wire.events:
+            told = wire.tell(step)
+            cuts = [event for event in told if isinstance(event, Interrupted)]
+            assert len(cuts) == isinstance(step, CutOutput)
+        for event in wire.events[before:]:
             if isinstance(event, ToolCalls):
                 provider.calls.update(call.id for call in event.calls)
         provider.read()
         assert wire.codec.due or not (provider.active or provider.owed)
-    answered = [event for event in wire.events if isinstance(event, Interrupted)]
-    assert len(answered) == sum(isinstance(step, CutOutput) for step in steps)
     wire.events += wire.codec.closed(1006, "")
     started = [event.response_id for event in wire.events if isinstance(event, ResponseStarted)]
     done = [event.response_id for event in wire.events if isinstance(event, ResponseDone)]

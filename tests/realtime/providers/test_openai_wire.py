@@ -28,6 +28,7 @@ from voxglove.realtime.commands import (
     ToolOutput,
 )
 from voxglove.realtime.events import (
+    LOST,
     Audio,
     Closed,
     Interrupted,
@@ -175,6 +176,27 @@ def test_verbatim_speech_is_no_history_and_cannot_be_truncated() -> None:
     assert [getattr(event, "context_tokens", None) for event in wire.events[-2:]] == [None, None]
 
 
+@pytest.mark.parametrize("interruption", [True, False])
+def test_the_users_voice_ends_verbatim_speech_where_it_may_interrupt(interruption: bool) -> None:
+    wire = Wire(Setup(instructions="", interruption=interruption))
+    wire.tell(RequestResponse("Mind the gap.", "v", verbatim=True))
+    wire.respond("resp_1")
+    wire.speak("resp_1", "item_a", SECOND, done=False)
+    wire.types()
+    events = wire.server("input_audio_buffer.speech_started", item_id="u", audio_start_ms=5)
+    assert events[1:] == [Interrupted("item_a")] * interruption
+    assert wire.types() == ["response.cancel"] * interruption
+
+
+def test_the_sessions_cut_at_the_users_onset_is_carried_out_when_the_provider_has_stopped() -> None:
+    wire = spoken(Wire(), done=False)
+    wire.server("input_audio_buffer.speech_started", item_id="u", audio_start_ms=5)
+    wire.tell(CutOutput({"item_a": 300}, cancel=False))
+    assert wire.types() == []
+    wire.done("resp_1", "cancelled", status_details={"reason": "turn_detected"})
+    assert [one["audio_end_ms"] for one in wire.sent] == [300]
+
+
 # -- one response at a time -------------------------------------------------------------------
 
 
@@ -267,6 +289,17 @@ def test_a_turn_whose_own_response_was_refused_is_asked_for() -> None:
     assert wire.types() == ["response.create"]
 
 
+def test_a_request_refused_for_a_response_we_never_saw_waits_for_its_end() -> None:
+    wire = Wire()
+    wire.tell(RequestResponse(request_id="q"))
+    busy = {"code": "conversation_already_has_active_response", "event_id": "r1"}
+    wire.server("error", error=busy)
+    assert wire.types() == ["response.create"]
+    assert wire.codec.due
+    wire.done("resp_unseen")
+    assert wire.types() == ["response.create"]
+
+
 def test_a_commit_of_ours_is_answered_only_if_it_took_something() -> None:
     wire = Wire()
     wire.tell(CommitTurn())
@@ -320,7 +353,7 @@ def test_how_a_connection_ends(code: int, reason: str, named: str, fatal: bool) 
     assert events == [
         Words("assistant", "item_a", "", final=True),
         ItemDone("item_a"),
-        ResponseDone("resp_1", "cancelled", "connection closed"),
+        ResponseDone("resp_1", "cancelled", LOST),
         Summary("s", ""),
         Closed(named, reason, fatal=fatal),
     ]
@@ -360,7 +393,7 @@ def test_a_setup_that_is_refused_is_fatal() -> None:
     [
         {"model": ""},
         {"model": "gpt-live-1"},
-        {"base_url": "https://api.openai.com/v1"},
+        {"base_url": "api.openai.com/v1"},
         {"speed": 3.0},
         {"truncation": 0.0},
         {"max_output_tokens": 5_000},
