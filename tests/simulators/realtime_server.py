@@ -106,8 +106,6 @@ class Wire:
     async def half_open(self) -> None:
         """Read and write nothing any more while TCP stays open. Raises Gone when that ends."""
         self.silent.set()
-        # The library reads on when its reader has caught up: not here.
-        self.socket.recv_messages.resume = lambda: None
         self.socket.transport.pause_reading()
         await self.socket.wait_closed()
         raise Gone
@@ -228,7 +226,9 @@ async def running(
             (one for one in offered if one in subprotocols), None
         ),
         max_size=None,
-        max_queue=None,  # a simulator that is silent for a while still answers pings
+        # The library alone never stops reading, nor begins again: a simulator that is slow still
+        # answers pings, and a half-open one never does.
+        max_queue=None,
         open_timeout=None,
         ping_interval=None,
         compression=None,

@@ -145,10 +145,12 @@ async def test_stall_answers_pings_and_says_nothing() -> None:
         assert server.wires[0].sent == [{"n": 1}]
 
 
-async def test_a_stalled_simulator_that_ends_says_no_close_frame() -> None:
+@pytest.mark.parametrize("closes", [True, False])
+async def test_a_stalled_simulator_that_ends_says_no_close_frame(closes: bool) -> None:
     async def hasty(wire: Wire) -> None:
         await wire.strike(Fault(point="opened", action="stall"))
-        await wire.close(1000)
+        if closes:
+            await wire.close(1000)
 
     async def own(wire: Wire, fault: Fault) -> None:
         raise AssertionError("no fault of its own here")
