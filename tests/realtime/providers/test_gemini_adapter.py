@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pytest
@@ -15,7 +15,6 @@ from tests.simulators.gemini_live_setup import GENERATIONS, GenerationName
 from tests.simulators.realtime_script import Asked, Call, Fault, Reply, Script
 from voxglove.adapters.credentials import Secret
 from voxglove.adapters.errors import CredentialsRejected, ProviderRefused
-from voxglove.core.errors import UsageError
 from voxglove.core.messages import Message
 from voxglove.core.model import ToolSpec
 from voxglove.realtime.commands import (
@@ -46,11 +45,7 @@ from voxglove.realtime.events import (
     Words,
 )
 from voxglove.realtime.port import Connection, Setup
-from voxglove.realtime.providers.gemini import (
-    GeminiLiveAdapter,
-    GeminiLiveConfig,
-    socket_config,
-)
+from voxglove.realtime.providers.gemini import GeminiLiveAdapter, GeminiLiveConfig
 
 pytestmark = pytest.mark.real_loop
 
@@ -348,60 +343,3 @@ async def test_a_session_without_compression_would_end_and_with_it_goes_on() -> 
                 await ear.until(lambda: ear.all(Closed if ends else ResponseDone))  # noqa: B023
                 await connection.close()
             assert bool(ear.all(GoAway)) is ends
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"key": Secret("")}, "key: set GEMINI_API_KEY"),
-        ({"model": " "}, "model: name one"),
-        ({"voice": ""}, "voice: name one"),
-        ({"base_url": "https://x"}, "base_url: use wss://"),
-        ({"temperature": 3.0}, "temperature: use 0 to 2"),
-        ({"silence_duration_ms": -1}, "silence_duration_ms: use 0 or more"),
-        ({"connect_s": 0.0}, "connect_s: use more than 0"),
-        ({"compression_target_tokens": 100_000}, "compression_target_tokens: keep it below"),
-        ({"thinking_level": "low"}, "thinking_level: gemini-3.8-live takes none"),
-        ({"proactive_audio": False}, "proactive_audio: gemini-3.8-live gives no choice"),
-        ({"affective_dialog": True}, "affective_dialog: gemini-3.8-live has none"),
-        ({"model": "gemini-3.1-flash-live-preview", "blocking_tools": False}, "blocking_tools"),
-        ({"model": "gemini-3.1-flash-live-preview", "thinking_budget": 0}, "thinking_budget"),
-        ({"thinking_level": "low", "thinking_budget": 1}, "or thinking_budget, not both"),
-    ],
-)
-async def test_an_option_that_the_provider_would_refuse_is_refused_first(
-    options: dict[str, object], named: str
-) -> None:
-    values: dict[str, object] = {"key": Secret("k"), **options}
-    with pytest.raises(UsageError, match=named):
-        GeminiLiveConfig(**values)  # type: ignore[arg-type]
-
-
-async def test_what_a_generation_can_do_stands_in_its_capabilities() -> None:
-    made = {}
-    for name in NAMES:
-        config = GeminiLiveConfig(key=Secret("k"), model=GENERATIONS[name].models[0])
-        made[name] = GeminiLiveAdapter(config).capabilities
-    assert [can.update_tools for can in made.values()] == ["live", "reconnect", "reconnect"]
-    for can in made.values():
-        assert (can.input_format.rate, can.output_format.rate) == (16_000, 24_000)
-        assert can.resume
-        assert can.closes_first
-        assert not can.can_cancel
-    config = GeminiLiveConfig(key=Secret("k"), thinking_level="low", model="x-extended-thinking")
-    assert config.generation.context_update, "a name without a number is of the newest"
-
-
-async def test_options_of_an_older_generation_need_its_other_version() -> None:
-    model = GENERATIONS["2.5"].models[0]
-    plain = GeminiLiveConfig(key=Secret("k"), model=model)
-    assert ".v1beta." in socket_config(plain).url
-    for other in (replace(plain, affective_dialog=True), replace(plain, proactive_audio=True)):
-        assert ".v1alpha." in socket_config(other).url
-
-
-async def test_field_fault_58_a_pong_that_takes_thirty_seconds_ends_nothing() -> None:
-    socket = socket_config(GeminiLiveConfig(key=Secret("k")))
-    assert socket.pong_s >= 30
-    assert socket.ping_s is not None
-    assert socket.ping_s + socket.pong_s == 35, "and a half-open one is noticed (invariant 8)"

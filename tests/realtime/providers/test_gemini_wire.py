@@ -17,6 +17,7 @@ from voxglove.adapters.credentials import Secret
 from voxglove.core.model import ToolSpec
 from voxglove.realtime.commands import (
     AppendContext,
+    CutOutput,
     RequestResponse,
     SendAudio,
     SendText,
