@@ -163,10 +163,11 @@ async def test_a_stalled_simulator_that_ends_says_no_close_frame(closes: bool) -
 
 
 async def test_a_delay_answers_late_and_pings_at_once() -> None:
-    fault = Fault(point="text_taken", action="delay", seconds=0.15)
+    fault = Fault(point="text_taken", action="delay", seconds=0.2)
     async with server_with(fault) as server, client_of(server) as socket:
         for number in range(40):
             await socket.send(json.dumps({"n": number}))
+        await asyncio.sleep(0.02)  # or the ping is read together with what it must overtake
         assert await pinged(socket)
         assert server.wires[0].sent == []
         async with asyncio.timeout(1):
