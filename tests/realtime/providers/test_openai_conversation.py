@@ -191,6 +191,12 @@ def test_only_pictures_that_carry_their_bytes_are_shown() -> None:
     ]
 
 
+def test_text_parts_are_said_once_whatever_the_message_repeats() -> None:
+    parts = (ContentPart("text", text="look"), ContentPart("text", text=" "))
+    items = list(history_items([Message(sender="user", text="look", content=parts)]))
+    assert [item["content"] for item in items] == [[{"type": "input_text", "text": "look"}]]
+
+
 def test_nothing_is_seeded_of_messages_that_say_nothing() -> None:
     messages = [Message(sender="user", text=" "), Message(sender="agent", text="")]
     messages.append(Message(sender="user", text="", framework_context="runtime"))
