@@ -173,7 +173,8 @@ FORM: list[tuple[Json | str | bytes, str, str | None]] = [
     ({"type": "input_audio_buffer.append"}, M, "audio"),
     ({"type": "input_audio_buffer.append", "audio": 1}, V, "audio"),
     ({"type": "input_audio_buffer.append", "audio": "AAA"}, V, "audio"),
-    ({"type": "input_audio_buffer.append", "audio": "AA-_"}, V, "audio"),
+    ({"type": "input_audio_buffer.append", "audio": "AAAA-AAAA"}, V, "audio"),
+    ({"type": "input_audio_buffer.append", "audio": "AAAA\nAAAA"}, V, "audio"),
     ({"type": "input_audio_buffer.append", "audio": "ä==="}, V, "audio"),
     ({"type": "input_audio_buffer.append", "audio": "AAAA"}, V, "audio"),
     (

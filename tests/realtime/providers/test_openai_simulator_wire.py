@@ -178,6 +178,22 @@ def test_an_answer_cancelled_before_it_began_is_still_told_whole() -> None:
     assert told == ["input_audio_buffer.speech_started", "response.created", "response.done"]
 
 
+def test_what_is_cut_while_it_is_spoken_stays_cut() -> None:
+    wire = RealtimeWire(MODEL)
+    wire.receive('{"type":"response.create"}')
+    answer = wanted(list(wire.take()))
+    answer.begin()
+    at = {"item_id": answer.message(), "content_index": 0, "audio_end_ms": 500}
+    answer.sound(np.zeros(RATE, np.int16))
+    wire.receive(json.dumps({"type": "conversation.item.truncate", **at}))
+    answer.say("late")
+    answer.sound(np.zeros(RATE, np.int16))
+    answer.finish()
+    (kept,) = wire.conversation
+    assert (kept.audio_ms, kept.text) == (500, "")
+    assert [one for one in wire.take() if isinstance(one, Refusal)] == []
+
+
 def test_nobody_speaks_for_the_idle_timeout() -> None:
     wire = RealtimeWire(MODEL)
     wire.receive(json.dumps(heard(turn_detection=SERVER_VAD)))
