@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.realtime import golden_runner
 from tests.simulators.gemini_live_rules import read_message
 from voxglove.adapters.credentials import Secret
+from voxglove.core.messages import Message
 from voxglove.core.model import ToolSpec
 from voxglove.realtime.commands import (
     AppendContext,
@@ -26,6 +27,7 @@ from voxglove.realtime.commands import (
     ToolOutput,
 )
 from voxglove.realtime.events import (
+    Audio,
     Closed,
     Interrupted,
     ItemDone,
@@ -34,6 +36,7 @@ from voxglove.realtime.events import (
     RealtimeEvent,
     ResponseDone,
     Resumable,
+    UserTurn,
     Words,
 )
 from voxglove.realtime.port import Setup
@@ -134,6 +137,14 @@ def test_w37_an_interrupted_answer_ends_in_every_respect() -> None:
     assert content(codec, turnComplete=True) == []
 
 
+def test_words_of_what_was_cut_begin_no_answer_to_what_the_user_says_now() -> None:
+    codec = opened()
+    content(codec, **SOUND)
+    content(codec, interrupted=True)
+    content(codec, inputTranscription={"text": "Stop"})
+    assert content(codec, outputTranscription={"text": " upon a time"}) == []
+
+
 def test_w37_the_setup_is_taken_when_the_provider_says_so() -> None:
     codec = make({})
     codec.begin(Setup(instructions=""))
@@ -225,7 +236,39 @@ def test_a_result_of_another_connection_is_told_as_a_note() -> None:
     assert "seen" in json.dumps(frame["clientContent"])
 
 
+def test_what_is_said_of_a_result_sounds_although_its_question_was_cut() -> None:
+    codec = opened(MODELS[1])
+    content(codec, **SOUND)
+    codec.tell(CutOutput())
+    assert not [one for one in content(codec, **SOUND) if isinstance(one, Audio)]
+    receive(codec, {"toolCall": {"functionCalls": [{"id": "c", "name": "look"}]}})
+    codec.tell(SendToolResults((ToolOutput("c", "look", "seen"),)))
+    assert [one for one in content(codec, **SOUND) if isinstance(one, Audio)]
+
+
+def test_only_the_next_answer_is_of_a_result_that_nobody_waited_for() -> None:
+    codec = opened()
+    receive(codec, {"toolCall": {"functionCalls": [{"id": "c", "name": "look"}]}})
+    content(codec, turnComplete=True)
+    codec.tell(SendToolResults((ToolOutput("c", "look", "seen"),)))
+    answers = []
+    for _ in range(2):
+        events = content(codec, **SOUND) + content(codec, turnComplete=True)
+        answers.append(any(isinstance(event, UserTurn) for event in events))
+    assert answers == [False, True], "the second one answers a voice"
+
+
 # ---- texts
+
+
+def test_a_history_goes_before_whatever_was_told_meanwhile() -> None:
+    codec = make({})
+    codec.begin(Setup(instructions="", history=(Message(sender="user", text="one"),)))
+    codec.tell(SendText("two"))
+    receive(codec, {"setupComplete": {}})
+    assert [next(iter(frame)) for frame in sent(codec)] == [
+        *("setup", "clientContent", "realtimeInput")
+    ]
 
 
 def test_a_note_waits_for_an_answer_that_may_be_near_by_the_sound_that_was_sent() -> None:
