@@ -84,10 +84,16 @@ class Dispatch:
             parts.ledger.unkept(event.item_id)
         elif event.final:
             parts.report.whole(entry.message_id, event.text)
-            parts.due.answer = False  # a connection that breaks now has taken nothing
+            parts.later(partial(self._answered, parts.due.count))
         elif not parts.output.stopped(event.item_id):
             parts.report.words(entry.message_id, event.text)
         parts.made.notify(event)
+
+    async def _answered(self, count: int) -> None:
+        """The answer to what was due then is whole, unless its words ended with the connection."""
+        parts = self._parts
+        if parts.due.count == count and parts.link.state.phase == "open":
+            parts.due.answer = False
 
     def _interrupted(self) -> None:
         parts = self._parts
@@ -141,7 +147,8 @@ class Dispatch:
         parts.floor.user(False)
         self.turn_begins()
         entry = parts.ledger.taken(event, parts.link.heard)
-        parts.due.begun, parts.due.answer = False, True
+        parts.due.begun = False
+        parts.due.owe_answer()
         parts.report.user_message_id = entry.message_id
         parts.made.notify(TurnStored(entry.item_id, entry.message_id, entry.start, entry.end))
         parts.later(parts.ledger.flush)
@@ -163,7 +170,7 @@ class Dispatch:
                 parts.later(parts.ledger.flush)
             case ToolCalls():
                 self._with_calls.add(event.response_id)
-                parts.due.answer = True
+                parts.due.owe_answer()
                 parts.report.calls(event)
                 parts.tools.called(event)
             case _:

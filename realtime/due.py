@@ -52,15 +52,22 @@ class Due:
     """Flags of one run.
 
     answer   a turn of the user, or results of tools, have no whole answer yet
+    count    how often that came to be
     speech   the agent is to speak at the next quiet pause
     wake     because something from outside asks for it
     begun    a turn of the user has begun and its preparations are ordered
     """
 
     answer: bool = False
+    count: int = 0
     speech: bool = False
     wake: bool = False
     begun: bool = False
+
+    def owe_answer(self) -> None:
+        """An answer is due from now on."""
+        self.answer = True
+        self.count += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,12 +22,13 @@ from typing import assert_never
 from ..adapters.errors import ConnectionFailed
 from . import lifecycle_vocabulary as voc
 from .carried import Handle, Meter
-from .commands import ProviderCommand, SendAudio
+from .commands import CutOutput, ProviderCommand, SendAudio
 from .dial import Dialler, DialParts
 from .events import Closed, GoAway, RealtimeEvent, Resumable, Used
 from .lifecycle import wakes_at
 from .lifecycle_vocabulary import Phase
 from .linking import LinkConfig, LinkState, MakeSetup, Reconnected, Refresh, SetupRequest
+from .naming import local, named
 from .port import RealtimeAdapter
 from .ring import Ring
 from .stepping import Table
@@ -179,6 +180,8 @@ class Link:
             return self._table.state.phase != "closed"
         if self._announced.phase != "open" or self._wire is None or self._wire.connection is None:
             return False
+        if isinstance(command, CutOutput):
+            command = local(command, self.number)
         self._wire.connection.tell(command)
         return True
 
@@ -279,7 +282,7 @@ class Link:
         if isinstance(event, Resumable) and event.handle is not None:
             self._handle.keep(event.handle, self._mark())
             self._table.feed(voc.HandleKept())
-        self._on_event(event)
+        self._on_event(named(event, self.number))
         match event:
             case GoAway(time_left_s):
                 self._table.feed(voc.GoingAway(now, time_left_s))

@@ -14,7 +14,6 @@ from ..core.events import (
     RequestStarted,
     RequestStatus,
     TextDelta,
-    ToolUse,
 )
 from ..core.live import LiveConversation
 from ..core.messages import ToolCall
@@ -78,13 +77,10 @@ class Report:
             running.texts[message_id] = text
 
     def calls(self, event: ToolCalls) -> None:
-        """The response asked for tools."""
+        """The response asked for tools; each call is told when it is run (run_calls)."""
         running = self._running.get(event.response_id)
         if running is not None:
             running.calls += event.calls
-        for call in event.calls:
-            use = ToolUse(id=call.id, name=call.tool_name, input=call.input_args)
-            self._live.emit(use, event.response_id)
 
     def used(self, usage: Usage) -> None:
         """What the response cost."""

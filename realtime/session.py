@@ -90,6 +90,11 @@ class RealtimeSession:
         return self._run is not None and self._run.parts.floor.user_speaks
 
     @property
+    def speaking(self) -> bool:
+        """The agent's sound plays, as far as the host has told."""
+        return self._run is not None and self._run.parts.floor.agent_speaks
+
+    @property
     def working(self) -> bool:
         """The model or a tool is at work, or an answer is due."""
         run = self._run

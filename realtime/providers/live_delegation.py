@@ -175,7 +175,7 @@ class Backend:
             content = [{"type": "input_text", "text": words}]
             item = {"type": "message", "role": "user", "content": content}
             self.out.put("response.item.create", item=item)
-        if self.answered and not self.running and not self.creating:
+        if self.answered and not self.running:
             self.answered = False
             self.creating = self.out.put("response.create")
 
