@@ -99,13 +99,17 @@ async def test_no_handle_is_given_while_a_call_runs_beside_the_model() -> None:
     assert_clean(server)
 
 
-async def test_no_handle_is_given_and_no_answer_begun_while_the_user_speaks() -> None:
+@pytest.mark.parametrize("handling", ["START_OF_ACTIVITY_INTERRUPTS", "NO_INTERRUPTION"])
+async def test_no_handle_is_given_and_no_answer_begun_while_the_user_speaks(handling: str) -> None:
+    setup: Json = {**RESUMES, "realtimeInputConfig": {"activityHandling": handling}}
     script = Script(answer=lambda asked: Reply(text="golf hotel india juliet"))
-    async with gemini_live(script) as server, opened(server, **RESUMES) as peer:
+    async with gemini_live(script) as server, opened(server, **setup) as peer:
         await peer.send({"realtimeInput": {"text": "alpha"}})
         await peer.until("modelTurn")
         await peer.speak("bravo", pause_ms=0)
         await peer.until("turnComplete")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peer.next(), 5)
         await peer.send({"realtimeInput": {"text": "charlie"}})
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(peer.next(), 5)
@@ -303,4 +307,13 @@ async def test_the_provider_may_be_late() -> None:
         await peer.until("modelTurn")
         assert now() - begun == pytest.approx(7.05, abs=0.01)
         assert sound_of([peer.seen[-1], *await peer.until("turnComplete")]) == ["echo", "alpha"]
+    assert_clean(server)
+
+
+@pytest.mark.real_loop
+async def test_a_half_open_connection_does_not_outlive_its_server() -> None:
+    script = Script(faults=[Fault(point="opened", action="half_open")])
+    async with asyncio.timeout(10):
+        async with gemini_live(script) as server, opened(server) as peer:
+            peer.socket.transport.abort()
     assert_clean(server)
