@@ -12,6 +12,7 @@ exist here. All times of a reply are times of the session's clock. `words_late_s
 nothing for speech, for this provider has neither; `status` is that of a delegated response.
 `go_away` is a session that expires in so many seconds, as nothing is announced; an `error` with the
 code `expired`, `content`, `remote_hangup` or `connection_lost` ends the session with that reason.
+`session.close` ends it at once: delegated work takes no time here, and speech that is left is lost.
 """
 
 from __future__ import annotations

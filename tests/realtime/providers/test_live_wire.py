@@ -32,6 +32,7 @@ from voxglove.realtime.commands import (
     UpdateAgent,
 )
 from voxglove.realtime.events import (
+    LOST,
     Audio,
     Closed,
     Interrupted,
@@ -265,6 +266,32 @@ def test_a_refused_continuation_is_made_up_for() -> None:
     assert [frame["type"] for frame in sent(codec)] == ["response.create"]
 
 
+def test_results_that_ask_for_no_answer_wait_for_the_backends_next_response() -> None:
+    codec = started()
+    run(codec, "dlg_1", "call_1", "call_2")
+    codec.tell(SendToolResults((ToolOutput("call_1", "look", "x"),), respond=False))
+    codec.tell(SendToolResults((ToolOutput("call_2", "look", "y"),), respond=False))
+    assert [frame["type"] for frame in sent(codec)] == ["response.item.create"] * 2
+    run(codec, "dlg_2", "call_3")
+    codec.tell(SendToolResults((ToolOutput("call_3", "look", "z"),)))
+    assert [frame["type"] for frame in sent(codec)] == ["response.item.create", "response.create"]
+
+
+def test_a_response_of_the_backend_that_another_replaces_is_over() -> None:
+    codec = started()
+    inner = {"type": "response.created", "response": {}}
+    outer = {"type": "response.event", "delegation_id": "dlg_1", "event": inner}
+    (first,) = give(codec, outer)
+    done, second = give(codec, outer)
+    assert isinstance(first, ResponseStarted)
+    assert isinstance(second, ResponseStarted)
+    assert isinstance(done, ResponseDone)
+    assert (done.response_id, done.status) == (first.response_id, "failed")
+    lost, closed = codec.closed(1006, "")
+    assert lost == ResponseDone(second.response_id, "cancelled", LOST)
+    assert isinstance(closed, Closed)
+
+
 def test_a_result_that_is_refused_is_told_as_context() -> None:
     codec = started()
     run(codec, "dlg_1", "call_1")
@@ -289,6 +316,28 @@ def test_words_that_lag_by_less_than_the_silence_do_not_keep_an_utterance_open()
     give(codec, said("One", 200, 400))
     assert not any(isinstance(event, ResponseDone) for event in give(codec, sound(1_100, level=0)))
     assert isinstance(give(codec, sound(100, level=0))[-1], ResponseDone)
+
+
+def test_a_transcript_that_lags_does_not_cut_a_turn_in_pieces() -> None:
+    codec = started()
+    give(codec, sound(2_000, level=0))
+    events: list[RealtimeEvent] = []
+    for at in range(5):
+        events += give(codec, said(f"w{at} ", 800 + 200 * at, 1_000 + 200 * at, "input"))
+        events += give(codec, sound(200, level=0))
+    assert not any(isinstance(event, UserTurn) for event in events)
+    final, turn = give(codec, sound(700, level=0))
+    assert isinstance(final, Words)
+    assert final.text == "w0 w1 w2 w3 w4"
+    assert turn == UserTurn("user_1", 800, 1_800)
+
+
+def test_sound_behind_a_silence_is_the_next_utterance_although_words_are_awaited() -> None:
+    codec = started()
+    give(codec, sound(100))
+    give(codec, sound(700, level=0))
+    done, begun = (type(event) for event in give(codec, sound(20))[1:3])
+    assert (done, begun) == (ResponseDone, ResponseStarted)
 
 
 def test_what_the_model_says_right_after_a_cut_is_heard_once_it_was_silent() -> None:
