@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ...core.messages import ToolCall
 from ..events import (
+    LOST,
     Audio,
     Interrupted,
     ItemDone,
@@ -237,7 +238,7 @@ class ModelTurns:
     def close(self, users: UserItems) -> list[RealtimeEvent]:
         """The connection is over."""
         events = users.settle()
-        return events + (self._end("cancelled", "closed") if self._response else [])
+        return events + (self._end("cancelled", LOST) if self._response else [])
 
     @property
     def _sounding(self) -> str:

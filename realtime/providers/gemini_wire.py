@@ -58,13 +58,15 @@ PICTURES = ("image/jpeg", "image/png")
 
 @dataclass(slots=True)
 class _Life:
-    """How far the connection has come. `history` follows the setup."""
+    """How far the connection has come. `history` follows the setup. `listened`: the host heard the
+    user stop, and the provider has said nothing since: a live one would."""
 
     history: Json | None = None
     resumed: bool = False
     opened: bool = False
     talked: bool = False
     finishing: bool = False
+    listened: bool = False
     over: bool = False
 
 
@@ -94,6 +96,7 @@ class GeminiCodec:
         """As Codec says. One message may hold several of these, and does."""
         if self._life.over:
             return []
+        self._life.listened = False
         message = parsed(frame)
         if message is None:
             return [ProviderProblem("bad_frame", "a frame that is no JSON object")]
@@ -156,7 +159,7 @@ class GeminiCodec:
         """As Codec says. While the provider waits for our results, or for an answer to be played
         that is generated, it is silent for good reasons."""
         answers = self._model.generating or (self._model.owing and not self._blocked)
-        return answers and not self._life.over
+        return (answers or self._life.listened) and not self._life.over
 
     @property
     def finished(self) -> bool:
@@ -246,6 +249,7 @@ class GeminiCodec:
             case CutOutput(_, cancel):
                 return self._model.cut(cancel)
             case SpeechBoundary(speaking):
+                self._life.listened = not speaking
                 return self._boundary(speaking)
             case CommitTurn():
                 return self._commit()

@@ -180,7 +180,10 @@ class Caller:
         self._rate = session.adapter.capabilities.input_format.rate
 
     async def say(self, text: str) -> None:
+        """With the boundaries that a brain's own ear would tell."""
+        self._session.user_speech(True)
         await self._send(tone_words.speak(text, self._rate))
+        self._session.user_speech(False)
 
     async def wait(self, seconds: float) -> None:
         await self._send(np.zeros(round(seconds * self._rate), np.int16))
