@@ -129,7 +129,8 @@ class LiveCodec:
         if event is None:
             return self._complain("bad_frame", "a frame is no JSON object")
         events = self._event(text(event, "type"), event)
-        return events if self._link.over else events + self._user.tick(self._speech.clock_ms)
+        # After the end there is no turn left, so Closed stays the last.
+        return events + self._user.tick(self._speech.clock_ms)
 
     def _event(self, kind: str, event: Json) -> list[RealtimeEvent]:
         match kind:
