@@ -385,6 +385,8 @@ async def test_stops_share_one_end_and_wait_for_the_last_count() -> None:
         start = asyncio.get_running_loop().time()
         for _ in range(3):
             group.create_task(it.link.close())
+        await asyncio.sleep(1)
+        assert it.states[-1] == "open"  # the last word is awaited
         await it.link.close()
         assert asyncio.get_running_loop().time() - start == pytest.approx(2)
         assert it.states.count("closed") == 1
@@ -557,6 +559,45 @@ async def test_seconds_of_all_connections_are_counted_together() -> None:
         counts = [event for event in it.events if isinstance(event, Used)]
         assert [used.seconds for used in counts] == [2.0, 5.0]
         assert [used.final for used in counts] == [False, True]
+
+
+async def test_an_outage_is_not_counted_into_the_next_move() -> None:
+    adapter = ScriptedAdapter(connect_s=1)
+    async with linked(adapter) as it:
+        adapter.current.drop()
+        await asyncio.sleep(5)
+        it.link.move()
+        await asyncio.sleep(5)
+        assert [report.outage_ms for report in it.reports] == [1_000, 0]
+
+
+async def test_what_is_told_may_ask_for_more_at_once() -> None:
+    """A move that the host wants as soon as it hears of the open state comes after that state."""
+    adapter = ScriptedAdapter(connect_s=1)
+    async with asyncio.TaskGroup() as group:
+        told: list[object] = []
+
+        def on_state(state: object) -> None:
+            told.append(state)
+            if state == LinkState("open"):
+                link.move(within_s=0)
+                adapter.current.drop()
+
+        async def setup(request: SetupRequest) -> Setup:
+            return Setup(instructions="")
+
+        link = Link(
+            adapter,
+            group=group,
+            setup=setup,
+            on_event=told.append,
+            on_state=on_state,
+            at_gap=lambda: False,
+        )
+        await link.open()
+        assert told[:3] == [LinkState("connecting"), LinkState("open"), Opened("session-1")]
+        assert told[3:5] == [Closed("1006", "cut"), LinkState("reconnecting", "1006", "cut")]
+        await link.close()
 
 
 async def test_half_a_sample_is_refused() -> None:

@@ -114,6 +114,18 @@ def test_silence_fills_in_for_a_host_that_gives_nothing() -> None:
     assert words(sent.pcm) == numbered(0, 100 * FRAME)
 
 
+def test_silence_waits_anew_each_time_the_host_has_spoken() -> None:
+    sent = Sent(pacing=Pacing())
+    sent.run(50)
+    sent.run(50, says=0)
+    sent.run(50)
+    count = len(sent.chunks)
+    sent.run(8, says=0)
+    assert len(sent.chunks) == count
+    sent.run(4, says=0)
+    assert len(sent.chunks) > count
+
+
 def test_late_sound_is_sent_late_and_whole() -> None:
     sent = Sent(pacing=Pacing())
     sent.run(50)
