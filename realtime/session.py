@@ -119,6 +119,7 @@ class RealtimeSession:
         """
         if self._run is not None or self._state == "closed":
             raise UsageError("run: a session lives once; make a new one for the next call")
+        self._listeners.notify(StateChanged("connecting"))
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self.agent.running(survivors))

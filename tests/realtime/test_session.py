@@ -20,7 +20,7 @@ async def test_a_spoken_turn_and_its_answer_reach_history_in_order() -> None:
 async def test_states() -> None:
     async with held() as call:
         pass
-    assert call.states == ["open", "closed"]
+    assert call.states == ["connecting", "open", "closed"]
 
 
 async def test_say() -> None:
