@@ -61,6 +61,10 @@ async def test_sound_older_than_the_ring_is_lost_and_reported() -> None:
         lost = it.position() - len(adapter.current.heard) // 2
         assert abs(lost - 3 * RATE) <= RATE // 20
         assert bytes(adapter.current.heard) == tail(it, lost)
+        adapter.connect_s = 0
+        adapter.current.drop()
+        await it.talk(1)
+        assert it.reports[-1].lost_ms < 2_500  # what was reported as lost is not lost again
 
 
 async def test_times_of_a_connection_are_positions_of_the_session() -> None:
