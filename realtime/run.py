@@ -187,6 +187,9 @@ class Run:
         parts, made = self._parts, self._made
         prompt, tools = await parts.feed.opening()
         await parts.ledger.flush()
+        if request.planned and parts.floor.gap and not parts.ledger.pending:
+            second = made.can.input_format.rate  # an onset that nobody has noticed yet
+            parts.link.settle(parts.link.heard - second)
         resumed = request.resume_handle is not None
         known = request.mark if resumed and isinstance(request.mark, frozenset) else frozenset()
         parts.tools.seeded(made.agent.outstanding)

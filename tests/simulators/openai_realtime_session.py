@@ -192,6 +192,7 @@ class Session:
 
     async def _take_event(self, event: Json) -> None:
         self.record.events.append(event)
+        self.socket.received.append(event)
         if event["type"] == "session.update" and not self._opened:
             await self.socket.at("setup")
 
