@@ -12,13 +12,14 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from tests.realtime.sessions import built
 from tests.simulators import tone_words
 from tests.simulators.gemini_live import GeminiLive, gemini_live
+from tests.simulators.gemini_live_setup import GENERATIONS, GenerationName
 from tests.simulators.gpt_live import GptLive, gpt_live
 from tests.simulators.openai_realtime import OpenAIRealtimeServer, openai_realtime
 from tests.simulators.realtime_script import Asked, Reply, Script
@@ -202,10 +203,11 @@ async def rig(
     playback: Playback | None = None,
     env: Mapping[str, str] | None = None,
     adapt: Callable[[RealtimeAdapter], RealtimeAdapter] = lambda adapter: adapter,
-    **options: object,
+    voice: str | None = None,
+    generation: GenerationName = "3.8",
 ) -> AsyncIterator[Rig]:
-    """An open session on `provider`'s simulator; stopped at the end. `adapt` may wrap its adapter,
-    `options` are the adapter's own."""
+    """An open session on `provider`'s simulator; stopped at the end. `adapt` may wrap its
+    adapter; `generation` is of Gemini's models."""
     script = script or Script()
     wanted = answer or script.answer
     asked: list[Asked] = []
@@ -216,9 +218,14 @@ async def rig(
 
     script.answer = note
     agent = agent or built(*tools)
-    async with simulated(provider, script) as (server, address):
+    async with simulated(provider, script, generation) as (server, address):
         adapter = create_realtime_adapter(
-            provider, api_key="test-key", base_url=address, env=env or {}, **options
+            provider,
+            model=GENERATIONS[generation].models[0] if provider == "gemini" else None,
+            api_key="test-key",
+            base_url=address,
+            env=env or {},
+            voice=voice,
         )
         session = RealtimeSession(agent, adapter=adapt(adapter), config=config, playback=playback)
         found = Rig(provider, server, session, agent, asked)
@@ -233,14 +240,16 @@ async def rig(
 
 
 @asynccontextmanager
-async def simulated(provider: Provider, script: Script) -> AsyncIterator[tuple[Simulator, str]]:
+async def simulated(
+    provider: Provider, script: Script, generation: GenerationName = "3.8"
+) -> AsyncIterator[tuple[Simulator, str]]:
     """The provider's simulator and the address for its adapter."""
     match provider:
         case "openai":
             async with openai_realtime(script) as openai:
                 yield openai, f"{openai.origin}/v1"
         case "gemini":
-            async with gemini_live(script) as gemini:
+            async with gemini_live(script, generation=generation) as gemini:
                 yield gemini, gemini.origin
         case "gpt-live":
             async with gpt_live(script) as live:
@@ -283,7 +292,7 @@ def _results(frame: Json) -> Iterator[tuple[str, str]]:
             yield one["id"], _plain(one["response"])
 
 
-def _seed(provider: Provider, frames: list[Json]) -> Iterator[tuple[str, str]]:
+def _seed(provider: Provider, frames: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     if provider == "gpt-live":
         yield from _contents(_at(frames[0], "session", "input"))
     elif provider == "gemini":
@@ -307,7 +316,7 @@ def _contents(items: object) -> Iterator[tuple[str, str]]:
             yield item["role"], "".join(part.get("text", "") for part in _list(item["content"]))
 
 
-def _gemini_turn(turn: Json) -> Iterator[tuple[str, str]]:
+def _gemini_turn(turn: dict[str, Any]) -> Iterator[tuple[str, str]]:
     role = "user" if turn["role"] == "user" else "assistant"
     for part in _list(turn["parts"]):
         if "functionCall" in part:
@@ -336,5 +345,5 @@ def _at(frame: object, *path: str) -> object:
     return frame
 
 
-def _list(value: object) -> list[dict[str, Json]]:  # type: ignore[type-arg]
+def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
