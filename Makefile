@@ -6,7 +6,7 @@ OUT := out
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install test lint format types unit cov rows mutants soak bench corebench peers lock clean
+.PHONY: help serve install test lint format types unit cov rows mutants faults soak bench corebench peers lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -42,6 +42,9 @@ rows: $(VENV)/.installed-test ## spec row -> test -> result of the last `make te
 
 mutants: $(VENV)/.installed-test ## put each known fault back and see its tests fail (ARGS="fault_08")
 	@$(BIN)/python tests/support/mutants.py $(ARGS)
+
+faults: $(VENV)/.installed-test ## realtime calls whose provider's connection dies, at every moment (ARGS="gemini tool")
+	@$(BIN)/python -m tests.support.faults $(ARGS)
 
 soak: $(VENV)/.installed-test ## the tests that run for minutes
 	@mkdir -p $(OUT)

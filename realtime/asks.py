@@ -15,7 +15,7 @@ from ..adapters.errors import ProviderStalled
 from .commands import RequestResponse
 from .events import ResponseDone, ResponseStarted
 
-BEGIN_S = 20.0
+BEGIN_S = 10.0
 """A response that was asked for begins within this time, or it is given up."""
 GO_ON = (
     "The connection broke while you were speaking. The conversation so far shows what was heard of"

@@ -84,13 +84,13 @@ class Dispatch:
             parts.ledger.unkept(event.item_id)
         elif event.final:
             parts.report.whole(entry.message_id, event.text)
-            parts.later(partial(self._answered, parts.due.count))
         elif not parts.output.stopped(event.item_id):
             parts.report.words(entry.message_id, event.text)
         parts.made.notify(event)
 
     async def _answered(self, count: int) -> None:
-        """The answer to what was due then is whole, unless its words ended with the connection."""
+        """An item was whole: the answer to what was due then, unless the end of the connection
+        was its end."""
         parts = self._parts
         if parts.due.count == count and parts.link.state.phase == "open":
             parts.due.answer = False
@@ -111,6 +111,7 @@ class Dispatch:
         parts = self._parts
         started = event.event == "started"
         parts.floor.user(started)
+        parts.due.spoken = started or bool(parts.due.spoken)
         if started:
             self.turn_begins()
             if parts.floor.agent_speaks and parts.made.config.interruption:
@@ -148,6 +149,8 @@ class Dispatch:
         self.turn_begins()
         entry = parts.ledger.taken(event, parts.link.heard)
         parts.due.begun = False
+        if parts.due.spoken is not None:
+            parts.due.spoken = False
         parts.due.owe_answer()
         parts.report.user_message_id = entry.message_id
         parts.made.notify(TurnStored(entry.item_id, entry.message_id, entry.start, entry.end))
@@ -168,9 +171,11 @@ class Dispatch:
                 parts.ledger.item_done(item_id)
                 parts.made.notify(event)
                 parts.later(parts.ledger.flush)
+                parts.later(partial(self._answered, parts.due.count))
             case ToolCalls():
                 self._with_calls.add(event.response_id)
                 parts.due.owe_answer()
+                parts.ledger.acted(parts.link.heard)
                 parts.report.calls(event)
                 parts.tools.called(event)
             case _:

@@ -56,6 +56,8 @@ class Due:
     speech   the agent is to speak at the next quiet pause
     wake     because something from outside asks for it
     begun    a turn of the user has begun and its preparations are ordered
+    spoken   somebody who hears boundaries is there, and what the user said since the last one is
+             not the provider's yet; None: nobody tells boundaries
     """
 
     answer: bool = False
@@ -63,6 +65,7 @@ class Due:
     speech: bool = False
     wake: bool = False
     begun: bool = False
+    spoken: bool | None = None
 
     def owe_answer(self) -> None:
         """An answer is due from now on."""

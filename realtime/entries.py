@@ -7,7 +7,6 @@ sends them; they write nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from ..media.turns.heard import Heard, SegmentText
 from .events import Words
@@ -18,7 +17,8 @@ from .playback import Played
 class UserEntry:
     """`start`, `end`: input samples of the session. `taken`: the provider has the whole turn.
 
-    `closed`: no more words are awaited. `since`: loop time at which it was taken.
+    `closed`: no more words are awaited. `acted`: tools were called for it, so it must never be
+    heard a second time. `since`: loop time at which it was taken.
     """
 
     item_id: str
@@ -26,6 +26,7 @@ class UserEntry:
     text: str = ""
     closed: bool = False
     taken: bool = False
+    acted: bool = False
     stored: bool = False
     start: int | None = None
     end: int | None = None
@@ -62,8 +63,7 @@ class Hearing:
 class AnswerEntry:
     """One item of the model. `kept` off: it is no history (text that was read aloud on command).
 
-    `rate` in Hz of its sound, `samples` that came of it. `end`: no more of it comes; `broken` when
-    its connection ended first.
+    `rate` in Hz of its sound, `samples` that came of it. `done`: no more of it comes.
     """
 
     item_id: str
@@ -73,7 +73,7 @@ class AnswerEntry:
     text: str = ""
     words_closed: bool = False
     samples: int = 0
-    end: Literal["", "done", "broken"] = ""
+    done: bool = False
     stored: bool = False
     hearing: Hearing = field(default_factory=Hearing)
 
@@ -87,10 +87,6 @@ class AnswerEntry:
         elif words.text:
             self.text = words.text
         self.words_closed = words.final
-
-    @property
-    def done(self) -> bool:
-        return self.end != ""
 
     @property
     def ready(self) -> bool:

@@ -63,8 +63,14 @@ class Ledger:
 
     def words(self, words: Words) -> Entry:
         """Words of an item; it gets its place now if it has none."""
-        entry = self._answer(words.item_id) if words.role == "assistant" else self._user(words)
+        if words.role == "assistant":
+            answer = self._answer(words.item_id)
+            answer.hear(words)
+            return answer
+        entry = self._user(words)
         entry.hear(words)
+        if words.end_ms is not None and not entry.taken:
+            entry.end = self._position(words.end_ms)
         return entry
 
     def taken(self, turn: UserTurn, heard_to: int) -> UserEntry:
@@ -92,11 +98,18 @@ class Ledger:
         """This item is no history."""
         self._answer(item_id).kept = False
 
+    def acted(self, heard_to: int) -> None:
+        """Tools are called for what the user said last; `heard_to` as in `taken`."""
+        entry = next((one for one in reversed(self._open) if isinstance(one, UserEntry)), None)
+        if entry is not None:
+            entry.acted = True
+            entry.end = heard_to if entry.end is None else entry.end
+
     def item_done(self, item_id: str) -> None:
         """An answer is whole, as far as the provider is concerned."""
         found = self._entries.get(item_id)
         if isinstance(found, AnswerEntry):
-            found.end = found.end or "done"
+            found.done = True
 
     def answer(self, item_id: str) -> AnswerEntry | None:
         """The answer of this id, if there is one."""
@@ -104,14 +117,9 @@ class Ledger:
         return found if isinstance(found, AnswerEntry) else None
 
     @property
-    def unanswered(self) -> bool:
-        """The latest turn the provider took has no whole answer behind it."""
-        for entry in reversed(self._entries.values()):
-            if isinstance(entry, AnswerEntry) and entry.kept:
-                return not entry.done and not entry.cut
-            if isinstance(entry, UserEntry) and entry.taken and (entry.text or not entry.closed):
-                return True
-        return False
+    def hears(self) -> bool:
+        """Words of the user are on their way."""
+        return any(isinstance(entry, UserEntry) for entry in self._open)
 
     # ---- what the provider knows
 
@@ -208,26 +216,26 @@ class Ledger:
             await self.flush()
 
     def lost(self) -> bool:
-        """The connection is gone. What the provider had not taken, or had taken without any sign
-        of an answer and without words, is dropped: the caller's sound of it will be replayed. All
-        else is as whole as it will be. Returns whether anything was dropped."""
+        """The connection is gone. A turn of the user that has no answer yet and is not known in
+        full is dropped: the caller's sound of it will be replayed. All else is as whole as it will
+        be. Returns whether anything was dropped."""
         answered = dropped = False
         for entry in reversed(list(self._open)):
             if isinstance(entry, AnswerEntry):
                 answered = answered or entry.samples > 0 or bool(entry.text)
-                entry.end = entry.end or "broken"
-            elif not entry.closed and not (entry.taken and (answered or entry.text)):
+                entry.done = True
+            elif entry.closed or entry.acted or answered or (entry.taken and entry.text):
+                entry.closed = entry.taken = True
+            else:
                 self._drop(entry)
                 dropped = True
-            else:
-                entry.closed = True
         return dropped
 
     @property
-    def cut_short(self) -> bool:
-        """The latest answer broke off with its connection."""
+    def answer_begun(self) -> bool:
+        """The latest thing that was said is the model's, and some of it was spoken or written."""
         latest = next(reversed(self._entries.values()), None)
-        return isinstance(latest, AnswerEntry) and latest.end == "broken"
+        return isinstance(latest, AnswerEntry) and (latest.samples > 0 or bool(latest.text))
 
     @property
     def pending(self) -> frozenset[str]:

@@ -111,6 +111,7 @@ class Orders:
         """The host hears the user begin or stop; done when what a turn brings has been told."""
         parts = self._parts
         parts.floor.user(speaks)
+        parts.due.spoken = speaks or bool(parts.due.spoken)
         if speaks:
             self._dispatch.turn_begins()
         elif parts.made.can.turn_taking == "full_duplex":

@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 MAX_JOBS = 4_096
 """Work that may wait. A session that is so far behind its provider is beyond help."""
+MARGIN_S = 2.0
+"""Sound that is replayed although nobody was heard in it: a voice is noticed a little late."""
 MEANWHILE = "[Said while the connection was being changed:]\n"
 
 
@@ -50,6 +52,7 @@ class Run:
         self._jobs: asyncio.Queue[Job] = asyncio.Queue(MAX_JOBS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._seeded: frozenset[str] = frozenset()
+        self._margin = round(made.can.input_format.rate * MARGIN_S)
         self._replayed = False
         """The provider hears the latest turn of the user again, and will answer it by itself."""
         self._parts = self._assemble()
@@ -87,8 +90,12 @@ class Run:
         return parts.link.used or Used()
 
     def send_audio(self, pcm: bytes) -> None:
-        """The caller's next samples."""
-        self._parts.link.send_audio(pcm)
+        """The caller's next samples. Silence that is long past need not be sent again, where
+        somebody tells when the caller speaks."""
+        parts = self._parts
+        parts.link.send_audio(pcm)
+        if parts.due.spoken is False and not parts.floor.user_speaks and not parts.ledger.hears:
+            parts.link.settle(parts.link.heard - self._margin)
 
     @property
     def parts(self) -> Parts:
@@ -192,8 +199,9 @@ class Run:
             parts.link.settle(parts.link.heard - second)
         resumed = request.resume_handle is not None
         known = request.mark if resumed and isinstance(request.mark, frozenset) else frozenset()
-        parts.tools.seeded(made.agent.outstanding)
+        outstanding = made.agent.outstanding
         history = await made.live.view_since(known)
+        parts.tools.seeded(history, outstanding)
         if resumed and request.mark is None:
             history = []  # a handle that the host kept: the provider knows what it knew
         self._seeded = known | frozenset(message.id for message in history)
@@ -222,14 +230,14 @@ class Run:
         for command in again:
             parts.link.tell(command)
         if not again and parts.due.answer and not self._replayed and not parts.tools.running:
-            parts.link.tell(parts.asks.new(GO_ON if parts.ledger.cut_short else "").again)
+            parts.link.tell(parts.asks.new(GO_ON if parts.ledger.answer_begun else "").again)
         self._replayed = False
 
     async def _tell_missed(self) -> None:
         """Turns that were stored between the seed and the change."""
         parts, live = self._parts, self._made.live
         missed = await live.view_since(self._seeded | parts.ledger.pending)
-        text = transcript(missed)
+        text = transcript([one for one in missed if not (one.tool_calls or one.tool_results)])
         if text and parts.link.tell(AppendContext(MEANWHILE + text)):
             parts.ledger.tell_known(frozenset(message.id for message in missed))
 
@@ -256,6 +264,7 @@ class Run:
         self._parts.floor.wait_again()
 
     def _given_up(self, error: AdapterError) -> None:
+        self._parts.due.answer = False
         self._problem(error.code, "provider", str(error))
 
     def _problem(self, code: str, stage: str, message: str) -> None:

@@ -8,11 +8,11 @@ summary of whoever can write one: the provider out of band, a text model, or the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from ..core.cancel import CancelToken
 from ..core.live import LiveConversation
-from ..core.messages import Message
+from ..core.messages import Message, result_text
 from ..core.usage import Usage
 from .commands import ForgetBefore, Summarise
 from .config import LiveCompaction
@@ -120,8 +120,14 @@ class Summaries:
 
 
 def transcript(messages: list[Message]) -> str:
-    """The conversation as lines of text, the latest TRANSCRIPT_CHARS of it."""
-    names = {"user": "User", "agent": "You"}
-    lines = [f"{names[one.sender]}: {one.text}" for one in messages if one.text.strip()]
-    text = "\n".join(lines)
+    """The conversation as lines of text, results of tools included, the latest TRANSCRIPT_CHARS."""
+    text = "\n".join(line for message in messages for line in _lines(message))
     return text if len(text) <= TRANSCRIPT_CHARS else "…" + text[-TRANSCRIPT_CHARS:]
+
+
+def _lines(message: Message) -> Iterator[str]:
+    if message.tool_results:
+        for result in message.tool_results:
+            yield f"{result.tool_name} gave: {result_text(result.result)}"
+    elif message.text.strip():
+        yield f"{'User' if message.sender == 'user' else 'You'}: {message.text}"

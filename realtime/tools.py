@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from ..core.live import LiveConversation
-from ..core.messages import ToolCall, ToolResult, result_text
+from ..core.messages import Message, ToolCall, ToolResult, result_text
 from .commands import AppendContext, SendToolResults, ToolOutput
 from .events import ToolCalls
 from .feed import Feed, Tell
@@ -48,7 +48,7 @@ class ToolPath:
     def __init__(self, parts: ToolParts) -> None:
         self._parts = parts
         self._withdrawn: set[str] = set()
-        self._promised: set[str] = set()
+        self._seeded: set[str] = set()
 
     @property
     def running(self) -> bool:
@@ -64,10 +64,15 @@ class ToolPath:
         self._withdrawn.update(call_ids)
         self._parts.live.abort_calls(call_ids, WITHDRAWN)
 
-    def seeded(self, outstanding: frozenset[str]) -> None:
-        """A new connection was given history while these calls (ids in the store) still ran: their
-        results have to be told when they come. All others it knows."""
-        self._promised = set(outstanding)
+    def seeded(self, history: Sequence[Message], outstanding: frozenset[str]) -> None:
+        """A new connection was given this history while these calls (ids in the store) still ran.
+        What else comes of calls before it has to be told when it comes."""
+        self._seeded = {
+            result.call_id
+            for message in history
+            for result in message.tool_results
+            if result.call_id not in outstanding
+        }
 
     async def _serve(self, event: ToolCalls, connection: int) -> None:
         """Task of the session's group: one batch."""
@@ -111,11 +116,10 @@ class ToolPath:
                     parts.tell(AppendContext(text))
 
     def _tell_late(self, results: Sequence[ToolResult]) -> None:
-        """The connection that asked is gone. The next one knows what was stored when it began."""
+        """The connection that asked is gone; the next one may know the result from its seed."""
         parts = self._parts
         for result in results:
-            if result.call_id in self._promised:
-                self._promised.discard(result.call_id)
+            if result.call_id not in self._seeded:
                 text = LATE.format(name=result.tool_name, text=result_text(result.result))
-                parts.tell(AppendContext(text))
-                parts.owe()
+                if parts.tell(AppendContext(text)):
+                    parts.owe()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
@@ -23,7 +23,7 @@ from tests.simulators.gpt_live import gpt_live
 from tests.simulators.openai_realtime import openai_realtime
 from tests.simulators.realtime_script import Asked, Call, Fault, Reply, Script
 from voxglove.core.agent import Agent
-from voxglove.core.tool import Tool, ToolContext
+from voxglove.core.tool import ToolContext
 from voxglove.core.tool import tool as as_tool
 from voxglove.realtime.asks import GO_ON
 from voxglove.realtime.factory import create_realtime_adapter
@@ -62,9 +62,7 @@ KILL_POINTS: dict[str, tuple[Fault, ...]] = {
         Fault(point="mid_audio", action="drop", nth=14),
         Fault(point="setup", action="drop", connection=2),
     ),
-    "the provider goes away": (
-        Fault(point="response_done", action="go_away", nth=2, seconds=8.0),
-    ),
+    "the provider goes away": (Fault(point="response_done", action="go_away", nth=2, seconds=8.0),),
 }
 """Name -> what strikes. All on the first connection unless it says otherwise."""
 
@@ -275,16 +273,14 @@ def _note(found: Held, event: SessionEvent) -> None:
 
 
 @asynccontextmanager
-async def _simulated(
-    provider: Provider, script: Script
-) -> AsyncIterator[tuple[Simulator, str]]:
-    serve: Callable[..., object] = {
-        "openai": openai_realtime,
-        "gemini": gemini_live,
-        "gpt-live": gpt_live,
-    }[provider]
-    async with serve(script) as server:  # type: ignore[attr-defined]
-        yield server, server.origin if provider == "gemini" else f"{server.origin}/v1"
-
-
-__all__ = ["KILL_POINTS", "PROVIDERS", "Held", "Tool", "hold"]
+async def _simulated(provider: Provider, script: Script) -> AsyncIterator[tuple[Simulator, str]]:
+    match provider:
+        case "openai":
+            async with openai_realtime(script) as openai:
+                yield openai, f"{openai.origin}/v1"
+        case "gemini":
+            async with gemini_live(script) as gemini:
+                yield gemini, gemini.origin
+        case "gpt-live":
+            async with gpt_live(script) as live:
+                yield live, f"{live.origin}/v1"
