@@ -104,7 +104,8 @@ class Transcript(CallEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(CallEvent):
-    """A decision about a user turn: committed, dropped, corrected or resumed, and why."""
+    """A decision about a user turn: committed, dropped, corrected or resumed, and why. `message` as
+    in Transcript, where the turn is told before its words are known."""
 
     type: ClassVar[str] = "turn"
     event: Literal["committed", "dropped", "corrected", "resumed"]
@@ -112,6 +113,7 @@ class Turn(CallEvent):
     text: str
     hold_ms: int | None = None
     p: float | None = None
+    message: str | None = field(default=None, metadata=_HERE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,7 +169,9 @@ class RealtimeBrain:
 
     def _voice(self, life: _Life, kind: str, position: int) -> None:
         """What the local detector says is worth knowing to the session as well."""
-        if kind == "confirmed":
+        if kind in ("start", "misfire"):
+            life.telling.speech_began(position if kind == "start" else None)
+        elif kind == "confirmed":
             life.session.user_speech(True)
         elif kind == "end":
             life.telling.speech_ended(position)

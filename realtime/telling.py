@@ -43,9 +43,12 @@ class _Answer:
 
 @dataclass(slots=True)
 class _Said:
-    """The user's words of one item so far. `told`: its last words are on the timeline."""
+    """The user's words of one item so far, which began at input sample `first`, as far as anybody
+    here heard. `final`: no more words come, and the provider has not taken the turn yet."""
 
+    first: int
     text: str = ""
+    final: bool = False
     turn: int | None = None
     message: str | None = None
     start: int | None = None
@@ -64,6 +67,11 @@ class Telling:
         self._settings = settings
         self._mode: call.ModeName = "idle"
         self._turn = 0
+        self._unanswered: int | None = None
+        """The latest turn, until an answer to it begins: what the model says after that comes of
+        itself and belongs to no turn."""
+        self._voice: int | None = None
+        """Where the caller's voice began that no words are known of yet."""
         self._gen = 0
         self._marks = _Marks()
         self._answer: _Answer | None = None
@@ -77,46 +85,56 @@ class Telling:
 
     # ---- the user
 
+    def speech_began(self, start: int | None) -> None:
+        """The local detector: the caller's first voiced sample; None: it was nothing."""
+        if start is None or self._voice is None:
+            self._voice = start
+
     def speech_ended(self, end: int) -> None:
         """The local detector: the caller's last voiced sample, known now."""
         self._marks.speech_end, self._marks.vad_end = end, self._now()
 
     def user_words(self, words: Words) -> str:
-        """Words of the caller; returns all of this turn so far."""
+        """Words of the caller; returns all of this turn so far. Final ones are told once the turn
+        is taken, with its number and place."""
         said = self._said(words.item_id)
         said.text = words.text if words.final else said.text + words.text
+        said.final = words.final
         text = said.text.strip()
-        if text or words.final:
-            self._emit(
-                call.Transcript(
-                    role="user",
-                    text=text,
-                    partial=not words.final,
-                    start=said.start,
-                    end=said.end,
-                    turn=said.turn,
-                    message=said.message if words.final else None,
-                )
-            )
+        if said.turn is not None and words.final:
+            self._user_said(said, partial=False)
+        elif said.turn is None and text:
+            self._user_said(said, partial=True)
         return text
 
     def turn_taken(self, stored: TurnStored, position: Callable[[int], int]) -> None:
         """The provider has the caller's turn; positions become those of the call."""
         self._turn += 1
+        self._unanswered = self._turn
         said = self._said(stored.item_id)
         said.turn, said.message = self._turn, stored.message_id
-        said.start = None if stored.start is None else position(stored.start)
-        said.end = None if stored.end is None else position(stored.end)
+        said.end = self._now() if stored.end is None else position(stored.end)
+        said.start = min(said.first, said.end) if stored.start is None else position(stored.start)
+        self._voice = None
         self._marks.decided = self._now()
         if self._marks.speech_end is None:
             self._marks.speech_end = said.end
         self._emit(
-            call.Turn(event="committed", reason="provider", text=said.text.strip(), turn=self._turn)
+            call.Turn(
+                event="committed",
+                reason="provider",
+                text=said.text.strip(),
+                turn=self._turn,
+                message=stored.message_id,
+            )
         )
+        if said.final:
+            self._user_said(said, partial=False)
 
     def typed(self, text: str, message_id: str | None = None) -> None:
         """The user typed: a turn whose words are known."""
         self._turn += 1
+        self._unanswered = self._turn
         self._marks = _Marks()
         self._emit(call.Turn(event="committed", reason="typed", text=text, turn=self._turn))
         self._emit(
@@ -138,7 +156,9 @@ class Telling:
             return
         self._gen += 1
         marks, self._marks = self._marks, _Marks()
-        number = self._turn if turn and self._turn else None
+        number = None
+        if turn:
+            number, self._unanswered = self._unanswered, None
         self._answer = _Answer(number, self._gen, marks)
         self._emit(call.Response(event="started", turn=number, gen=self._gen))
 
@@ -231,7 +251,21 @@ class Telling:
     def _said(self, item_id: str) -> _Said:
         while len(self._users) > 32:
             del self._users[next(iter(self._users))]
-        return self._users.setdefault(item_id, _Said())
+        first = self._now() if self._voice is None else self._voice
+        return self._users.setdefault(item_id, _Said(first))
+
+    def _user_said(self, said: _Said, *, partial: bool) -> None:
+        self._emit(
+            call.Transcript(
+                role="user",
+                text=said.text.strip(),
+                partial=partial,
+                start=said.start,
+                end=said.end,
+                turn=said.turn,
+                message=None if partial else said.message,
+            )
+        )
 
     def _latency(self, answer: _Answer) -> None:
         marks, now = answer.marks, self._now()

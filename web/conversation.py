@@ -135,6 +135,8 @@ class Conversation:
                 self._said(event)
             case Response():
                 self._answered(event)
+            case Turn(event="committed", message=str(message_id)):
+                self._known.turns[message_id] = event.turn
             case Turn(event="dropped" | "corrected"):
                 self._revise(event)
             case Slot():
@@ -239,7 +241,8 @@ class Conversation:
     def _said(self, event: Transcript) -> None:
         if event.role == "user" and event.message is not None:
             self._known.turns[event.message] = event.turn
-            self._waiting[event.message] = event
+            if all(entry.id != event.message for entry in self._builder.entries):
+                self._waiting[event.message] = event
             if event.source == "typed":
                 self._known.typed.add(event.message)
         elif event.source == "narration":

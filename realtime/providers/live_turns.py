@@ -14,6 +14,8 @@ GAP_MS = 800
 """So long without words ends a turn; a shorter pause is inside it."""
 BOUNDARY_MS = 400
 """The same where the host's own detector heard the user stop."""
+ANSWERED_MS = 300
+"""The same where the model begins to speak, if no host's detector tells whether the user does."""
 RECENT_CHARS = 2_000
 
 
@@ -27,6 +29,8 @@ class UserWords:
     def __init__(self) -> None:
         self._said: list[Fragment] = []
         self._arrived_ms = 0
+        self._speaking: bool | None = None
+        """As the host's detector told last; None: it tells nothing."""
         self._stopped_ms: int | None = None
         self._count = 0
 
@@ -46,7 +50,15 @@ class UserWords:
 
     def boundary(self, speaking: bool, clock_ms: int) -> None:
         """The host heard the user begin or stop."""
+        self._speaking = speaking
         self._stopped_ms = None if speaking else clock_ms
+
+    def answered(self, clock_ms: int) -> list[RealtimeEvent]:
+        """The model begins to speak or to work: that answers what was said, unless the user is in
+        the middle of it. So a turn stands before its answer."""
+        quiet = self._said and clock_ms > self._said[-1].end_ms + ANSWERED_MS
+        over = quiet if self._speaking is None else not self._speaking
+        return self.end() if over else []
 
     def tick(self, clock_ms: int) -> list[RealtimeEvent]:
         """Time went on: the turn may be over."""

@@ -42,6 +42,7 @@ from ..events import (
     Opened,
     ProviderProblem,
     RealtimeEvent,
+    ResponseStarted,
     Summary,
     Used,
 )
@@ -129,6 +130,11 @@ class LiveCodec:
         if event is None:
             return self._complain("bad_frame", "a frame is no JSON object")
         events = self._event(text(event, "type"), event)
+        begun = next(
+            (at for at, one in enumerate(events) if isinstance(one, ResponseStarted)), None
+        )
+        if begun is not None and not self._link.over:
+            events[begun:begun] = self._user.answered(self._speech.clock_ms)
         # After the end there is no turn left, so Closed stays the last.
         return events + self._user.tick(self._speech.clock_ms)
 
@@ -224,10 +230,12 @@ class LiveCodec:
         return self._end(problem, Closed(code, message, fatal))
 
     def _end(self, first: RealtimeEvent | None, closed: Closed) -> list[RealtimeEvent]:
-        """Nothing comes after this: close what is open."""
+        """Nothing comes after this: close what is open. A turn of the user in the middle of which
+        the connection broke is none: its sound will be heard again."""
         self._link.over = True
         events = [] if first is None else [first]
-        return [*self._speech.end(), *self._backend.end(), *self._user.end(), *events, closed]
+        last = self._user.end() if closed.clean or closed.fatal or self._link.closing else []
+        return [*self._speech.end(), *self._backend.end(), *last, *events, closed]
 
     def _complain(self, code: str, message: str) -> list[RealtimeEvent]:
         """Once for each code: a provider that changed says it often."""

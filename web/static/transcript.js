@@ -126,8 +126,13 @@ export class Transcript {
     this.scroll();
   }
 
-  turn({ event, turn, text }) {
+  turn({ event, turn, reason, text }) {
     const bubble = this.users.get(turn);
+    if (event === "committed" && reason !== "typed" && this.partial) {
+      this.users.set(turn, this.partial); // its words may come later: answers stand below it
+      this.partial = null;
+      return;
+    }
     if (!bubble) {
       if (event === "dropped") this.dropPartial();
     } else if (event === "corrected") {

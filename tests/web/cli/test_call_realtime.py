@@ -1,0 +1,147 @@
+"""`voxglove call --brain …`: a recording against each simulated realtime provider."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.simulators import tone_words
+from tests.simulators.realtime_script import Script
+from tests.support.timeline_schema import Line, faults, read_timeline
+from tests.web.cli.program import Inside
+from tests.web.realtime_site import KEY, PROVIDERS, Provider, Simulator, base_url, simulator, spoken
+
+RATE = 16_000
+KINDS = {
+    *("call_started", "call_ended", "line", "mode", "metric", "vad.start", "vad.confirmed"),
+    *("vad.end", "turn.committed", "transcript.user", "transcript.assistant"),
+    *("response.started", "response.audio", "response.ended"),
+}
+"""What a call of one answered turn is told by, whatever brain is on it."""
+
+
+@contextmanager
+def beside(provider: Provider, script: Script) -> Iterator[Simulator]:
+    """The provider in a thread with a loop of its own, for the program has the main one."""
+    ready: Future[tuple[Simulator, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def serve() -> None:
+        async with simulator(provider, script) as running:
+            stop = asyncio.Event()
+            ready.set_result((running, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            failed.append(error)
+            if not ready.done():
+                ready.set_exception(error)
+
+    thread = threading.Thread(target=work, name="provider")
+    thread.start()
+    try:
+        running, loop, stop = ready.result(10)
+        yield running
+        loop.call_soon_threadsafe(stop.set)
+    finally:
+        thread.join(10)
+    assert failed == []
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch, inside: Inside) -> None:
+    """A key for every provider; after `inside`, which empties the environment."""
+    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+def caller(folder: Path, *says: str) -> Path:
+    """A recording of tone words, as short as can be."""
+    path = folder / "caller.wav"
+    soundfile.write(path, spoken(*says, after_s=0.7), RATE)
+    return path
+
+
+def of(lines: list[Line], kind: str, **values: object) -> list[Line]:
+    return [
+        line
+        for line in lines
+        if line["type"] == kind and all(line.get(key) == value for key, value in values.items())
+    ]
+
+
+def shapes(lines: list[Line]) -> set[str]:
+    """What kinds of events there are, with what tells one from another."""
+    return {
+        ".".join(str(line[key]) for key in ("type", "role", "event") if key in line)
+        for line in lines
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_recording_is_answered_recorded_and_written_down(
+    inside: Inside, keys: None, tmp_path: Path, provider: Provider
+) -> None:
+    wav_file = caller(tmp_path, "alpha bravo charlie")
+    with beside(provider, Script()) as running:
+        url = base_url(provider, running)
+        ran = inside(
+            *("call", "--wav", wav_file, "--brain", provider, "--base-url", url),
+            *("--voice", "Puck" if provider == "gemini" else "cedar"),
+            *("--timeline", "t.jsonl", "--out", "call.wav"),
+        )
+    assert ran.code == 0, ran.out + ran.err
+    assert "caller  alpha bravo charlie" in ran.out and "completed: hangup" in ran.out
+    assert "agent   echo alpha bravo charlie" in ran.out
+    assert f" at 127.0.0.1:{url.split(':')[2].split('/')[0]}" in ran.out
+    assert running.turns == ["alpha bravo charlie"] and running.violations == []
+    assert KEY not in ran.out + ran.err
+
+    lines = read_timeline(Path("t.jsonl"))
+    assert faults(lines) == []
+    name = "openai-live" if provider == "gpt-live" else provider
+    assert (lines[0]["brain"], lines[0]["clock"]) == (name, "real")
+    (said,) = of(lines, "transcript", role="user", partial=False)
+    assert said["text"] == "alpha bravo charlie"
+    assert KEY not in Path("t.jsonl").read_text()
+
+    sound, rate = soundfile.read("call.wav", dtype="int16")
+    assert rate == RATE and sound.shape[1] == 2
+    assert tone_words.read(np.ascontiguousarray(sound[:, 0]), RATE) == ["alpha", "bravo", "charlie"]
+    answer = tone_words.read(np.ascontiguousarray(sound[:, 1]), RATE)
+    assert answer == ["echo", "alpha", "bravo", "charlie"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_timeline_has_what_that_of_a_cascade_has(
+    inside: Inside, keys: None, tmp_path: Path, provider: Provider
+) -> None:
+    wav_file = caller(tmp_path, "alpha bravo")
+    (tmp_path / "spoken.json").write_text(json.dumps([[300, 860, "alpha bravo"]]))
+    scripted = ("--stt", "scripted:spoken.json", "--tts", "scripted", "--model", "scripted:echo")
+    Path("voxglove.yaml").write_text(f"models: {{vad: {tmp_path / 'none'}}}\n")
+    ran = inside("call", "--fast", "--wav", wav_file, *scripted, "--timeline", "cascade.jsonl")
+    assert ran.code == 0, ran.err
+    with beside(provider, Script()) as running:
+        where = ("--brain", provider, "--base-url", base_url(provider, running))
+        ran = inside("call", "--wav", wav_file, *where, "--timeline", "realtime.jsonl")
+    assert ran.code == 0, ran.out + ran.err
+    cascade, realtime = (
+        shapes(read_timeline(Path(f"{name}.jsonl"))) for name in ("cascade", "realtime")
+    )
+    assert realtime == cascade == KINDS
