@@ -106,8 +106,11 @@ class ToolPath:
             if call.id not in self._withdrawn
         )
         respond = parts.respond()
-        if outputs and parts.tell(SendToolResults(outputs, respond)) and not respond:
-            parts.owe()
+        if outputs and parts.tell(SendToolResults(outputs, respond)):
+            if respond:  # what joined before the results is part of what is answered now
+                parts.feed.take_joined()
+            else:
+                parts.owe()
         for call, result in zip(calls, results, strict=True):
             if call.id in self._withdrawn:
                 self._withdrawn.discard(call.id)
