@@ -203,6 +203,8 @@ class Dispatch:
         match event:
             case Used():
                 parts.summaries.measured(event)
+                if parts.summaries.due:
+                    parts.floor.wait_again()  # it may be quiet already
                 parts.report.used(event.usage)
                 parts.made.notify(event)
                 if event.usage.total:

@@ -17,6 +17,7 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from typing import assert_never
 
 from ..adapters.errors import ConnectionFailed
@@ -276,6 +277,8 @@ class Link:
         if isinstance(event, Used):
             last = self._stopping.is_set() and wire is self._wire
             event = self._meter.count(wire, event, final=last)
+            if wire is not self._wire:  # its context is not that of the session any more
+                event = replace(event, context_tokens=None, context_ratio=None)
         elif wire is not self._wire:
             return
         now = asyncio.get_running_loop().time()
