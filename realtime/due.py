@@ -19,6 +19,7 @@ from .feed import Feed
 from .floor import Floor
 from .history import Ledger
 from .link import Link
+from .linking import Refresh
 from .output import Output
 from .playback import Playback
 from .port import Capabilities, RealtimeAdapter
@@ -39,6 +40,7 @@ class Made:
     adapter: RealtimeAdapter
     config: SessionConfig
     playback: Playback
+    refresh: Refresh | None
     notify: Callable[[SessionEvent], None]
     fail: Callable[[AdapterError], None]
 

@@ -283,6 +283,7 @@ class Run:
             on_state=self._on_state,
             at_gap=lambda: floor.gap,
             mark=lambda: ledger.known,
+            refresh=made.refresh,
         )
         ledger = Ledger(
             made.agent,

@@ -24,6 +24,7 @@ from .due import Made
 from .events import Used
 from .factory import RealtimeModel, adapter_of
 from .lifecycle_vocabulary import Phase
+from .linking import Refresh
 from .listeners import EventName, Listeners
 from .playback import EstimatedPlayback, Playback
 from .port import RealtimeAdapter
@@ -44,6 +45,8 @@ class RealtimeSession:
     adapter   the provider; None: made from the agent's model (`realtime_model`) and `env`
     config    see SessionConfig
     playback  who knows what was heard; None: estimated from the time, see `notify_playback`
+    refresh   an adapter with a new key, when a short-lived one was rejected; asked once for each
+              connection that is sought
     env       where settings and keys are looked up; None: the environment of this process
 
     Raises UsageError without a provider or its key (row 77).
@@ -56,12 +59,14 @@ class RealtimeSession:
         adapter: RealtimeAdapter | None = None,
         config: SessionConfig | None = None,
         playback: Playback | None = None,
+        refresh: Refresh | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self.agent = agent
         self.adapter = adapter or _adapter_of(agent, env)
         self.config = config or SessionConfig()
         self._playback = playback or EstimatedPlayback()
+        self._refresh = refresh
         self._listeners = Listeners(self.adapter.capabilities.output_format)
         self._subscribers: list[Subscriber | Hearing] = []
         self._state: Phase = "connecting"
@@ -170,6 +175,7 @@ class RealtimeSession:
             adapter=self.adapter,
             config=self.config,
             playback=self._playback,
+            refresh=self._refresh,
             notify=self._tell,
             fail=self._fail,
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.realtime.sessions import held
+from tests.realtime.sessions import built, held
+from voxglove.adapters.errors import CredentialsRejected
 from voxglove.realtime.scripted import Asked, Reply, ScriptedAdapter
+from voxglove.realtime.session import RealtimeSession
 
 
 async def test_a_spoken_turn_and_its_answer_reach_history_in_order() -> None:
@@ -21,6 +23,22 @@ async def test_states() -> None:
     async with held() as call:
         pass
     assert call.states == ["connecting", "open", "closed"]
+
+
+async def test_an_expired_token_is_refreshed_once() -> None:
+    expired, fresh = ScriptedAdapter(), ScriptedAdapter()
+    expired.refuse(CredentialsRejected("ERR_REALTIME_AUTH", "the token has expired"))
+    asked = 0
+
+    async def refresh() -> ScriptedAdapter:
+        nonlocal asked
+        asked += 1
+        return fresh
+
+    session = RealtimeSession(built(), adapter=expired, refresh=refresh)
+    await session.start()
+    assert (session.state, asked, len(fresh.connections)) == ("open", 1, 1)
+    await session.stop()
 
 
 async def test_say() -> None:
