@@ -119,6 +119,11 @@ def create_realtime_adapter(
     return adapter_of(wish, env)
 
 
+def key_variables(provider: str) -> tuple[str, ...]:
+    """Where the key of a provider is looked for. Raises UsageError for an unknown provider."""
+    return _PROVIDERS[_named(provider)].keys
+
+
 def adapter_of(wish: RealtimeModel, env: Mapping[str, str] | None = None) -> RealtimeAdapter:
     """The adapter that a placeholder model asks for; see create_realtime_adapter."""
     env = os.environ if env is None else env
@@ -134,7 +139,8 @@ def adapter_of(wish: RealtimeModel, env: Mapping[str, str] | None = None) -> Rea
     address = str(settings.pop("base_url", "") or env.get(found.base_url_variable, "")).strip()
     if address:
         if not address.startswith(("ws://", "wss://", "http://", "https://")):
-            raise UsageError(f"base_url: {address!r} is no address, begin with wss:// or ws://")
+            # Not shown: a key may be hidden in it.
+            raise UsageError("base_url: is no address, begin with wss:// or ws://")
         settings["base_url"] = address
     return _adapter(name, settings)
 

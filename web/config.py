@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from ..adapters.credentials import Secret
 from ..media.call import CallPolicy
@@ -25,7 +26,7 @@ DEFAULT_FILE = "voxglove.yaml"
 ENV_PREFIX = "VOXGLOVE_"
 
 PART_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "brain": ("base_url", "voice", "greeting"),
+    "brain": ("base_url", "voice", "language", "text_only", "greeting"),
     "stt": (),
     "tts": (),
     "model": ("base_url", "api"),
@@ -185,6 +186,7 @@ class Config:
                 if option not in known_options:
                     remedy = f"{key} takes {', '.join(('name', 'arg', *known_options))}"
                     raise ConfigError(f"{key}.{option}", "(not shown)", remedy)
+        _check_brain(self.brain.options)
 
     @property
     def known_agents(self) -> frozenset[str]:
@@ -198,6 +200,19 @@ class Config:
         kept = (self.server.secret, *self.server.api_keys, *turn)
         revealed = tuple(secret.reveal() for secret in kept if secret.reveal())
         return revealed + self.store.secrets
+
+
+def _check_brain(options: Mapping[str, object]) -> None:
+    """Raises ConfigError, which never shows an address: a key may be hidden in it."""
+    for name, value in options.items():
+        kind = bool if name == "text_only" else str
+        if not isinstance(value, kind):
+            remedy = "write true or false" if kind is bool else "write text"
+            raise ConfigError(f"brain.{name}", "(not shown)", remedy)
+    address = urlsplit(str(options.get("base_url", "")))
+    if address.username or address.password or address.query or address.fragment:
+        remedy = "keys come from the environment: leave out what is before @ and from ? on"
+        raise ConfigError("brain.base_url", "(not shown)", remedy)
 
 
 def load(path: str | Path | None, env: Mapping[str, str]) -> Config:

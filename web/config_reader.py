@@ -6,7 +6,7 @@ Pure but for `read_yaml`. Knows no key of the configuration: the dataclasses say
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,6 +34,10 @@ class ConfigError(ValueError):
         return ConfigError(f"{section}.{self.key}", self.given, self.remedy) if section else self
 
 
+_SHORT = ""
+"""Key of a shorthand in the table that the environment made of it."""
+
+
 class _EnvText(str):
     """A value from the environment: text that may stand for a number, a flag or a list."""
 
@@ -57,7 +61,8 @@ def read_yaml(path: Path) -> dict[str, object]:
 def merged_environment(
     data: Mapping[str, object], env: Mapping[str, str], prefix: str
 ) -> dict[str, object]:
-    """`data` with PREFIX_SERVER__PORT=… laid over it; `__` goes one level down."""
+    """`data` with PREFIX_SERVER__PORT=… laid over it; `__` goes one level down. Where a shorthand
+    stands, a level below it changes that one value: BRAIN=openai and BRAIN__VOICE=cedar."""
     merged = _copy(data)
     for name, value in sorted(env.items()):
         if not name.startswith(prefix) or not name.removeprefix(prefix):
@@ -67,7 +72,8 @@ def merged_environment(
         for level in levels:
             below = place.get(level)
             if not isinstance(below, dict):
-                below = place[level] = {}
+                short: dict[str, object] = {_SHORT: below} if isinstance(below, str) else {}
+                below = place[level] = short
             place = below
         place[last] = _EnvText(value)
     return merged
@@ -78,7 +84,7 @@ def read_section(kind: type[T], data: object, key: str = "") -> T:
     if isinstance(data, _EnvText):
         data = _parse(data, key)
     if kind.__name__ in _SHORTHANDS:
-        data = _SHORTHANDS[kind.__name__](data)
+        data = _expanded(_SHORTHANDS[kind.__name__], data)
     if not isinstance(data, Mapping):
         given = _hidden(data)
         raise ConfigError(key or kind.__name__, given, "write a table of keys and values")
@@ -216,6 +222,15 @@ def _store(data: object) -> object:
         kind, place = "postgres", str(data)
     name = {"postgres": "dsn", "remote": "url"}.get(kind, "path")
     return {"kind": kind, name: place} if place else {"kind": kind}
+
+
+def _expanded(shorthand: Callable[[object], object], data: object) -> object:
+    """A shorthand written out, under what the environment says of single values."""
+    if isinstance(data, Mapping) and _SHORT in data:
+        short = shorthand(str(data[_SHORT]))
+        above = {key: value for key, value in data.items() if key != _SHORT}
+        data = {**short, **above} if isinstance(short, Mapping) else above
+    return shorthand(data)
 
 
 _SHORTHANDS = {"PartConfig": _part, "TlsConfig": _tls, "StoreConfig": _store}

@@ -27,8 +27,9 @@ WORDS: Mapping[str, str] = {
     "agent": "the one a call gets that asks for none",
     "brain": "`cascade` (stt, agent, tts), or a [realtime model](realtime.md): `openai[:model]`,"
     " `gemini[:model]`, `gpt-live[:model]`. As a table: `name`, `arg`, `voice`, `base_url` (a"
-    " server of your own with the provider's protocol), `greeting` (an instruction for the first"
-    " words of a call)",
+    " server of your own with the provider's protocol), `language` (of the transcript, where the"
+    " provider takes it), `text_only` (openai: answers are written, not spoken), `greeting` (an"
+    " instruction for the first words of a call)",
     "stt": "recogniser: `whisper[:folder]`",
     "tts": "voice: `piper_onnx[:voice.onnx]`, `flite`",
     "model": "`auto`, `demo`, `scripted:echo`, or `provider[:model]` of openai, anthropic, gemini,"

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from ..adapters.credentials import find
 from ..core.agent import Agent
 from ..core.errors import UsageError
 from ..realtime.brain import RealtimeBrain, RealtimeParts
 from ..realtime.config import LiveCompaction, SessionConfig
-from ..realtime.factory import RealtimeModel, adapter_of
+from ..realtime.factory import RealtimeModel, adapter_of, key_variables
 from ..realtime.port import RealtimeAdapter
 from .config import Config
 from .config_reader import ConfigError
@@ -74,6 +75,13 @@ def realtime_brain(
             survivors=survivors,
         )
     )
+
+
+def key_in_use(config: Config, env: Mapping[str, str]) -> str:
+    """Which variable holds the key, in words."""
+    names = key_variables(config.brain.name)
+    found = next((name for name in names if find(env, name) is not None), None)
+    return f"{found} is set" if found else "no key, which a server of your own may not need"
 
 
 def brain_in_use(config: Config, adapter: RealtimeAdapter) -> str:

@@ -16,7 +16,7 @@ from ...media.pcm import Samples
 from ...media.turns.latency import PART_NAMES
 from ...media.virtual_loop import run_virtual
 from ..build import Shared, open_shared
-from ..config import Config, LogConfig
+from ..config import Config
 from ..config_reader import ConfigError
 from ..logs import set_up
 from ..wav_call import WavCall, WavResult, hold
@@ -33,6 +33,7 @@ from .options import (
     environment,
     parts_in_use,
     progress,
+    secrets,
 )
 
 
@@ -69,7 +70,7 @@ def call(
         base_url=base_url,
         voice=voice,
     )
-    _log_what_matters(settings.log)
+    _log_what_matters(settings)
     audio = _caller(wav_file)
     for option, path in (("--out", out), ("--timeline", timeline), ("--record", record)):
         _check_place(option, path)
@@ -118,10 +119,11 @@ def _check_place(option: str, path: Path | None) -> None:
         raise ConfigError(option, str(path), f"its folder cannot be made: {error}") from None
 
 
-def _log_what_matters(config: LogConfig) -> None:
+def _log_what_matters(settings: Config) -> None:
     """Warnings, as lines for a person; everything only to who asked for `debug`."""
+    config = settings.log
     level = config.level if config.level in ("debug", "error") else "warning"
-    set_up(replace(config, level=level, json=False))
+    set_up(replace(config, level=level, json=False), secrets(settings))
 
 
 async def _open(settings: Config) -> Shared:

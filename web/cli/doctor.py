@@ -17,7 +17,7 @@ import typer
 from ..brains import open_model
 from ..config import Config
 from ..config_reader import ConfigError
-from .models import files
+from .models import KEYS, files
 from .options import ConfigFile, configured, environment
 
 EXIT_FAILED = 1
@@ -34,7 +34,7 @@ class Finding:
 
 
 def doctor(config: ConfigFile = None) -> int:
-    """Check Python, packages, model files, the port and the text model."""
+    """Check Python, packages, model files, the port, who answers calls, and the text model."""
     settings = configured(config)
     findings = [finding for look in LOOKS for finding in look(settings)]
     for finding in findings:
@@ -64,6 +64,8 @@ def _packages(settings: Config) -> Iterator[Finding]:
 
 def _models(settings: Config) -> Iterator[Finding]:
     for row in files(settings):
+        if settings.brain.name != "cascade" and row.name != KEYS["vad"]:
+            continue  # the provider hears and speaks
         verdict: Verdict = "ok" if row.remedy is None else "fail"
         yield Finding(verdict, f"model {row.name}: {row.state}", row.remedy or "")
 
@@ -91,10 +93,26 @@ def _model(settings: Config) -> Iterator[Finding]:
         yield Finding("ok", f"model {chosen.name} ({chosen.why})")
 
 
+def _brain(settings: Config) -> Iterator[Finding]:
+    from ..realtime import brain_in_use, key_in_use, open_realtime  # half the house; serve waits
+
+    try:
+        adapter = open_realtime(settings, environment())
+    except ConfigError as error:
+        yield Finding("fail", f"brain {settings.brain.text}", str(error))
+        return
+    if adapter is None:
+        yield Finding("ok", f"brain {settings.brain.name}")
+    else:
+        who, key = brain_in_use(settings, adapter), key_in_use(settings, environment())
+        yield Finding("ok", f"brain {who} ({key})")
+
+
 LOOKS: tuple[Callable[[Config], Iterator[Finding]], ...] = (
     _python,
     _packages,
     _models,
     _port,
+    _brain,
     _model,
 )

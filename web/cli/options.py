@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...adapters.credentials import find
 from ..config import Config, PartConfig, load
 from ..config_reader import ConfigError
 
@@ -88,6 +89,15 @@ def _brain(configured: PartConfig, text: str, **options: str) -> PartConfig:
         option = "--" + next(iter(given)).replace("_", "-")
         raise ConfigError(option, "(given)", "name a realtime model with --brain as well")
     return part
+
+
+def secrets(config: Config) -> tuple[str, ...]:
+    """All that no log may show: what is configured, and every provider's key."""
+    from ...adapters.models.create import KEY_VARIABLES as OF_MODELS
+    from ...realtime.factory import KEY_VARIABLES as OF_REALTIME
+
+    keys = [find(environment(), name) for name in dict.fromkeys((*OF_MODELS, *OF_REALTIME))]
+    return (*config.secrets, *(key.reveal() for key in keys if key is not None))
 
 
 def progress(text: str, *, line: bool = True) -> None:

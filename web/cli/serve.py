@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...adapters.credentials import find
 from ...pipelines.text.spoken import preload
 from ..config import Config, TlsConfig
 from ..config_reader import ConfigError
@@ -28,6 +27,7 @@ from .options import (
     environment,
     parts_in_use,
     progress,
+    secrets,
 )
 
 if TYPE_CHECKING:  # imported while the models are opened, in `serve`
@@ -74,11 +74,9 @@ def serve(
     if tls:
         server = replace(server, tls=TlsConfig(mode="self-signed"))
     settings = replace(settings, server=server)
-    from ...adapters.models.create import KEY_VARIABLES
     from ..logs import set_up
 
-    keys = [find(environment(), name) for name in KEY_VARIABLES]
-    set_up(settings.log, (*settings.secrets, *(key.reveal() for key in keys if key is not None)))
+    set_up(settings.log, secrets(settings))
     # Opening a model leaves the interpreter to others: meanwhile this thread imports the rest.
     with ThreadPoolExecutor(1, thread_name_prefix="models") as thread:
         opening = thread.submit(_open_models, settings)

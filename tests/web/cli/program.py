@@ -26,7 +26,7 @@ PROGRAM = Path(sys.executable).parent / "voxglove"
 NOBODY = "127.0.0.1:9"
 """An address where no Ollama answers."""
 
-_OWN = ("VOXGLOVE_", "OPENAI_", "OLLAMA_")
+_OWN = ("VOXGLOVE_", "OPENAI_", "OLLAMA_", "GEMINI_", "GOOGLE_API_KEY", "REALTIME_")
 
 
 def plain_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

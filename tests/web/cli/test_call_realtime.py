@@ -145,3 +145,102 @@ def test_the_timeline_has_what_that_of_a_cascade_has(
         shapes(read_timeline(Path(f"{name}.jsonl"))) for name in ("cascade", "realtime")
     )
     assert realtime == cascade == KINDS
+
+
+# ---- what is refused before anybody is called
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--brain", "gpt"), ("brain: 'gpt'", "gpt-live[:model]")),
+        (("--base-url", "ws://127.0.0.1:9/v1"), ("--base-url", "--brain as well")),
+        (("--voice", "cedar"), ("--voice", "--brain as well")),
+        (("--brain", "cascade", "--voice", "cedar"), ("--voice", "--brain")),
+        (("--brain", "openai", "--base-url", "ws://h?token=s3cret"), ("brain.base_url", "from ?")),
+        (("--brain", "openai", "--record", "r.jsonl"), ("--record", "only the cascade")),
+        (("--brain", "openai", "--fast"), ("--fast", "--brain cascade")),
+    ],
+)
+def test_what_cannot_be_used_is_2_and_named(
+    inside: Inside, keys: None, tmp_path: Path, arguments: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    ran = inside("call", "--wav", caller(tmp_path, "alpha"), *arguments)
+    assert ran.code == 2, ran
+    for words in says:
+        assert words in ran.err
+    assert "s3cret" not in ran.out + ran.err and "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("brain", "variable"),
+    [("openai", "OPENAI_API_KEY"), ("gpt-live", "OPENAI_API_KEY"), ("gemini", "GEMINI_API_KEY")],
+)
+def test_a_missing_key_is_2_and_its_variable_named(
+    inside: Inside, tmp_path: Path, brain: str, variable: str
+) -> None:
+    ran = inside("call", "--wav", caller(tmp_path, "alpha"), "--brain", brain)
+    assert ran.code == 2 and variable in ran.err
+
+
+def test_the_command_line_lies_over_the_configured_brain(inside: Inside, keys: None) -> None:
+    Path("voxglove.yaml").write_text("brain: {name: openai, voice: cedar, arg: gpt-realtime}\n")
+    from voxglove.web.cli.options import configured
+
+    same = configured(None, base_url="ws://h/v1").brain
+    assert (same.text, same.options) == (
+        "openai:gpt-realtime",
+        {"voice": "cedar", "base_url": "ws://h/v1"},
+    )
+    other = configured(None, brain="gemini", voice="Kore").brain
+    assert (other.text, other.options) == ("gemini", {"voice": "Kore"})
+    assert configured(None, brain="cascade").brain.options == {}
+
+
+@pytest.mark.slow
+def test_a_key_that_is_refused_ends_the_call_in_words(inside: Inside, tmp_path: Path) -> None:
+    with beside("openai", Script()) as running:
+        ran = inside(
+            *("call", "--wav", caller(tmp_path, "alpha"), "--brain", "openai"),
+            *("--base-url", base_url("openai", running), "--timeline", "t.jsonl"),
+        )
+    assert ran.code == 1, ran.out + ran.err
+    assert "not completed" in ran.out and "ERR_REALTIME_AUTH" in ran.out
+    assert faults(read_timeline(Path("t.jsonl"))) == []
+
+
+# ---- doctor and config check
+
+
+def test_doctor_says_who_answers_and_where_the_key_is(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("voxglove.yaml").write_text("server: {port: 0}\n")
+    assert "ok    brain cascade" in inside("doctor").out
+    monkeypatch.setenv("VOXGLOVE_BRAIN", "openai")
+    ran = inside("doctor")
+    assert ran.code == 1 and "fail  brain openai" in ran.out and "OPENAI_API_KEY" in ran.out
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-never-to-be-shown-0123456789")
+    monkeypatch.setenv("VOXGLOVE_BRAIN__BASE_URL", "ws://127.0.0.1:9/v1")
+    ran = inside("doctor")
+    assert ran.code == 0, ran.out
+    found = "ok    brain openai gpt-realtime-2 at 127.0.0.1:9 (OPENAI_API_KEY is set)"
+    assert found in ran.out and "never-to-be-shown" not in ran.out + ran.err
+
+
+def test_doctor_wants_no_recogniser_where_the_provider_hears(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, keys: None
+) -> None:
+    monkeypatch.setenv("VOXGLOVE_MODELS__STT", "/nowhere")
+    Path("voxglove.yaml").write_text("{brain: gemini, server: {port: 0}}\n")
+    ran = inside("doctor")
+    assert ran.code == 0, ran.out
+    assert "model silero-vad: ok" in ran.out and "whisper" not in ran.out
+
+
+def test_config_check_shows_the_brain(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOXGLOVE_BRAIN", "gpt-live")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-never-to-be-shown-0123456789")
+    ran = inside("config", "check")
+    assert ran.code == 0 and "gpt-live  (environment)" in ran.out
+    assert "never-to-be-shown" not in ran.out + ran.err
