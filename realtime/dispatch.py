@@ -163,6 +163,7 @@ class Dispatch:
         match event:
             case ResponseStarted(response_id):
                 parts.floor.response(response_id, runs=True)
+                parts.due.speech = False  # whatever waited to be spoken about is known to it
                 parts.asks.started(event)
                 parts.report.started(event)
                 parts.made.notify(event)

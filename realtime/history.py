@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TypeGuard
 
 from ..core.agent import Agent
@@ -58,6 +59,8 @@ class Ledger:
         self._open: list[Entry] = []
         self._known: set[str] = set()
         self._writing = asyncio.Lock()
+        self._moved = asyncio.Event()
+        """Set when something was told of the user's words."""
 
     # ---- what the provider told
 
@@ -69,6 +72,7 @@ class Ledger:
             return answer
         entry = self._user(words)
         entry.hear(words)
+        self._moved.set()
         if words.end_ms is not None and not entry.taken:
             entry.end = self._position(words.end_ms)
         return entry
@@ -212,7 +216,10 @@ class Ledger:
             if asyncio.get_running_loop().time() >= until:
                 self._close_words(waits)
             else:
-                await asyncio.sleep(0.05)
+                self._moved.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(until):
+                        await self._moved.wait()
             await self.flush()
 
     def lost(self) -> bool:
@@ -299,7 +306,7 @@ class Ledger:
 
     async def _write_user(self, entry: UserEntry) -> None:
         text = entry.text.strip()
-        if not text and (entry.closed or not entry.taken):
+        if not text and not entry.acted and (entry.closed or not entry.taken):
             entry.stored = True  # a cough: nobody said anything
             return
         await self._live.add_user(text, message_id=entry.message_id, directives=False)

@@ -14,7 +14,6 @@ from functools import partial
 
 from ..adapters.errors import AdapterError, ProviderRefused
 from ..core.cancel import CancelToken
-from ..core.events import SubscriberEvent, ToolSettledIdle
 from ..core.requests import Wake
 from .asks import GO_ON, Asks
 from .commands import AppendContext
@@ -119,11 +118,6 @@ class Run:
         """Something from outside asks for a turn (spec/voice 18.8)."""
         self._parts.due.wake = True
         self._parts.floor.wait_again()
-
-    def record(self, event: SubscriberEvent) -> None:
-        """The agent's subscriber seat: a result that came while nobody asked is worth a turn."""
-        if isinstance(event, ToolSettledIdle):
-            self.woken(Wake.tool_settled(event))
 
     # ---- the worker
 

@@ -134,8 +134,6 @@ class RealtimeSession:
                 self._seat(stack)
                 async with asyncio.TaskGroup() as group:
                     self._run = run = Run(self._made(), group)
-                    stack.callback(self.agent.remove_subscriber, run)
-                    self.agent.add_subscriber(run)
                     if self.config.events:
                         hold.on_wake(run.woken)
                     await self._live(run, resume_handle)
