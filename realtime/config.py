@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 from ..core.errors import UsageError
 from ..core.model import Model
@@ -33,6 +34,15 @@ class LiveCompaction:
             raise UsageError("LiveCompaction.context_limit: must be positive")
         if not 0 < self.ratio_limit <= 1:
             raise UsageError("LiveCompaction.ratio_limit: must be in (0, 1]")
+
+
+class Settings(TypedDict, total=False):
+    """The settings that a session also takes by name, as the seeds write them."""
+
+    compaction: LiveCompaction | None
+    permissions: PermissionPolicy | None
+    events: bool
+    before_turn: BeforeTurn | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

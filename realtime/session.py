@@ -11,15 +11,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, Unpack
 
 from ..adapters.errors import AdapterError
 from ..core.agent import Agent
 from ..core.cancel import Unsubscribe
 from ..core.errors import UsageError
 from ..core.notify import Hearing, Subscriber
+from ..media.format import AudioFormat
 from .commands import SendImage, SendVideoFrame
-from .config import SessionConfig
+from .config import SessionConfig, Settings
 from .due import Made
 from .events import Used
 from .factory import RealtimeModel, adapter_of
@@ -43,7 +45,8 @@ class RealtimeSession:
 
     agent     a built agent that is not running elsewhere
     adapter   the provider; None: made from the agent's model (`realtime_model`) and `env`
-    config    see SessionConfig
+    config    see SessionConfig; its compaction, permissions, events and before_turn may also be
+              given here by their names
     playback  who knows what was heard; None: estimated from the time, see `notify_playback`
     refresh   an adapter with a new key, when a short-lived one was rejected; asked once for each
               connection that is sought
@@ -61,10 +64,11 @@ class RealtimeSession:
         playback: Playback | None = None,
         refresh: Refresh | None = None,
         env: Mapping[str, str] | None = None,
+        **settings: Unpack[Settings],
     ) -> None:
         self.agent = agent
         self.adapter = adapter or _adapter_of(agent, env)
-        self.config = config or SessionConfig()
+        self.config = replace(config or SessionConfig(), **settings)
         self._playback = playback or EstimatedPlayback()
         self._refresh = refresh
         self._listeners = Listeners(self.adapter.capabilities.output_format)
@@ -78,6 +82,16 @@ class RealtimeSession:
         self._used = Used()
 
     # ---- life
+
+    @property
+    def input_format(self) -> AudioFormat:
+        """What `send_audio` takes."""
+        return self.adapter.capabilities.input_format
+
+    @property
+    def output_format(self) -> AudioFormat:
+        """What `on("audio")` gives."""
+        return self.adapter.capabilities.output_format
 
     @property
     def state(self) -> Phase:
@@ -229,8 +243,7 @@ class RealtimeSession:
     # ---- what goes in
 
     def send_audio(self, pcm: bytes) -> None:
-        """The caller's next samples, mono in `adapter.capabilities.input_format`, any length of
-        whole samples. Also while it reconnects: the last 12 s are sent again (DESIGN 5.8)."""
+        """The caller's next samples, mono in `input_format`, any length of whole samples. Also while it reconnects: the last 12 s are sent again (DESIGN 5.8)."""
         self._alive.send_audio(pcm)
 
     def send_video_frame(self, jpeg: bytes) -> None:
