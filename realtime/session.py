@@ -243,7 +243,8 @@ class RealtimeSession:
     # ---- what goes in
 
     def send_audio(self, pcm: bytes) -> None:
-        """The caller's next samples, mono in `input_format`, any length of whole samples. Also while it reconnects: the last 12 s are sent again (DESIGN 5.8)."""
+        """The caller's next samples, mono in `input_format`, any length of whole samples. Also while
+        it reconnects: the last 12 s are sent again (DESIGN 5.8)."""
         self._alive.send_audio(pcm)
 
     def send_video_frame(self, jpeg: bytes) -> None:
