@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Coroutine
 from functools import partial
 
@@ -16,7 +17,7 @@ from ..adapters.errors import AdapterError, ProviderRefused
 from ..core.cancel import CancelToken
 from ..core.requests import Wake
 from .asks import GO_ON, Asks
-from .commands import AppendContext
+from .commands import AppendContext, SendImage
 from .dispatch import Dispatch
 from .due import Due, Job, Made, Parts
 from .events import RealtimeEvent, Used
@@ -39,6 +40,8 @@ MAX_JOBS = 4_096
 """Work that may wait. A session that is so far behind its provider is beyond help."""
 MARGIN_S = 2.0
 """Sound that is replayed although nobody was heard in it: a voice is noticed a little late."""
+MAX_UNSEEN = 4
+"""Pictures that wait for a connection."""
 MEANWHILE = "[Said while the connection was being changed:]\n"
 
 
@@ -51,6 +54,7 @@ class Run:
         self._jobs: asyncio.Queue[Job] = asyncio.Queue(MAX_JOBS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._seeded: frozenset[str] = frozenset()
+        self._unseen: deque[SendImage] = deque(maxlen=MAX_UNSEEN)
         self._margin = round(made.can.input_format.rate * MARGIN_S)
         self._replayed = False
         """The provider hears the latest turn of the user again, and will answer it by itself."""
@@ -62,7 +66,6 @@ class Run:
 
     async def open(self, resume_handle: str | None) -> None:
         """Connect for the first time. Raises AdapterError, and what preparing a setup raised."""
-        self.spawn(self._work())
         await self._parts.link.open(resume_handle)
 
     async def close(self, patience_s: float) -> Used:
@@ -95,6 +98,14 @@ class Run:
         parts.link.send_audio(pcm)
         if parts.due.spoken is False and not parts.floor.user_speaks and not parts.ledger.hears:
             parts.link.settle(parts.link.heard - self._margin)
+
+    def send_image(self, image: SendImage) -> None:
+        """A picture, in order with what is typed; one that no connection takes now waits."""
+        self.later(partial(self._show, image))
+
+    async def _show(self, image: SendImage) -> None:
+        if not self._parts.link.tell(image):
+            self._unseen.append(image)
 
     @property
     def parts(self) -> Parts:
@@ -209,9 +220,11 @@ class Run:
         )
 
     async def opened(self) -> None:
-        """The first connection is open: what is known beside history goes in."""
+        """The first connection is open: what is known beside history goes in, and then, in order,
+        what was asked for meanwhile."""
         self._parts.ledger.seeded(self._seeded)
         await self._parts.feed.opened(fresh=True)
+        self.spawn(self._work())
 
     async def _reopened(self, told: Reconnected) -> None:
         """A new connection carries the session. What it missed is told, and what the old one owed
@@ -220,6 +233,8 @@ class Run:
         parts.ledger.seeded(self._seeded)
         await parts.feed.opened(fresh=not told.state_restored)
         await self._tell_missed()
+        while self._unseen and parts.link.tell(self._unseen[0]):
+            self._unseen.popleft()
         again = parts.asks.repeat()
         for command in again:
             parts.link.tell(command)
