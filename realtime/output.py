@@ -55,8 +55,7 @@ class Output:
         """Sound came; whether it may be played."""
         samples = len(event.pcm) // 2
         if self.closed or event.item_id in self._void:
-            self._void.add(event.item_id)
-            self.late += samples
+            self._keep_out(event.item_id, samples)
             return False
         self._open[event.item_id] = None
         self._ledger.sound(event.item_id, samples)
@@ -79,6 +78,7 @@ class Output:
         self._void.update(item for item, played in cut.now.items() if not played.complete)
         self._open.clear()
         self._ledger.cut(cut.now)
+        self._floor.playing(False)
         self._notify(OutputStopped(self._ledger.so_far(_unheard(cut.now))))
         if cut.settled.done():
             self._send(_unheard(cut.settled.result()), cancel=cancel)
@@ -96,6 +96,15 @@ class Output:
     def resume(self) -> None:
         """Sound may pass again, of items that begin from now on."""
         self.closed = False
+
+    def _keep_out(self, item_id: str, samples: int) -> None:
+        """Late sound of an item that was stopped, or one that begins behind the closed gate: of
+        that nobody hears anything."""
+        self.late += samples
+        if item_id not in self._void:
+            self._void.add(item_id)
+            self._ledger.sound(item_id, samples)
+            self._ledger.settle({item_id: Played(0, complete=False)})
 
     async def _settled(self, cut: OutputCut) -> None:
         """Task of the session's group: the carrier tells where it really stopped, soon."""

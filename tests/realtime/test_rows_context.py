@@ -234,3 +234,14 @@ async def test_voice_row_086_without_events_they_wait_for_a_text_turn() -> None:
         assert call.commands(AppendContext) == []
         assert call.commands(RequestResponse) == []
         assert await _stored(call.agent) == []
+
+
+async def test_voice_row_086_speech_that_was_stopped_does_not_hold_the_pause_up() -> None:
+    async with held() as call:
+        call.session.respond("something that takes a long time to say in full")
+        await call.until(lambda: call.session.speaking)
+        call.session.interrupt()
+        assert not call.session.speaking
+        await call.agent.emit_event(PRICE)
+        await call.rest(1.5)
+        assert len(call.commands(RequestResponse)) == 2
