@@ -1,4 +1,4 @@
-"""docs/agent.md under test: its blocks by heading, run as they stand, and its tables' rows."""
+"""A page of docs/ under test: its blocks by heading, run as they stand, and its tables' rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A python block: the heading it stands under, and which one there."""
+    """A block: the heading it stands under, and which one there."""
 
     heading: str
     number: int
     source: str
     line: int
+    page: Path = PAGE
 
     @property
     def name(self) -> str:
@@ -34,8 +35,8 @@ class Block:
 
 
 @cache
-def text() -> str:
-    return PAGE.read_text()
+def text(page: Path = PAGE) -> str:
+    return page.read_text()
 
 
 def headings() -> list[str]:
@@ -43,27 +44,30 @@ def headings() -> list[str]:
     return HEADING.findall(FENCE.sub("", text()))
 
 
-def blocks() -> list[Block]:
-    """In the order of the page; whatever else is fenced is no python and a mistake."""
+def blocks(page: Path = PAGE, language: str = "python", *others: str) -> list[Block]:
+    """Those of one language, in the order of the page; what is fenced and in none of the `others`
+    is a mistake."""
     found: list[Block] = []
-    for match in FENCE.finditer(text()):
-        assert match[1] == "python", f"a block of {match[1] or 'no language'}"
-        before = FENCE.sub("", text()[: match.start()])
+    for match in FENCE.finditer(text(page)):
+        assert match[1] in (language, *others), f"a block of {match[1] or 'no language'}"
+        if match[1] != language:
+            continue
+        before = FENCE.sub("", text(page)[: match.start()])
         heading = HEADING.findall(before)[-1]
         number = 1 + sum(block.heading == heading for block in found)
-        line = text().count("\n", 0, match.start()) + 1
-        found.append(Block(heading, number, match[2], line))
+        line = text(page).count("\n", 0, match.start()) + 1
+        found.append(Block(heading, number, match[2], line, page))
     return found
 
 
-def section(heading: str) -> str:
+def section(heading: str, page: Path = PAGE) -> str:
     """What stands under a heading, up to the next one, without its blocks."""
-    return FENCE.sub("", text()).split(f"# {heading}\n", 1)[1].split("\n#", 1)[0]
+    return FENCE.sub("", text(page)).split(f"# {heading}\n", 1)[1].split("\n#", 1)[0]
 
 
-def rows(heading: str) -> Iterator[list[str]]:
+def rows(heading: str, page: Path = PAGE) -> Iterator[list[str]]:
     """The cells of a section's tables, heads and rulers left out."""
-    lines = section(heading).splitlines()
+    lines = section(heading, page).splitlines()
     for at, line in enumerate(lines):
         if not line.startswith("|") or set(line) <= set("|-: "):
             continue
@@ -86,7 +90,7 @@ async def run(block: Block, **names: Any) -> dict[str, Any]:
     space: dict[str, Any] = {"__name__": "page", **names}
     source = "\n" * block.line + block.source
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    outcome = eval(compile(source, str(PAGE), "exec", flags, dont_inherit=True), space)
+    outcome = eval(compile(source, str(block.page), "exec", flags, dont_inherit=True), space)
     if inspect.isawaitable(outcome):
         await outcome
     return space

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.simulators.gemini_live import gemini_live
+from tests.simulators.openai_realtime import openai_realtime
+from tests.simulators.realtime_script import Script
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -17,7 +23,8 @@ BLOCK = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.MULTILINE | re.DOTA
 LINK = re.compile(r"\]\((?!\w+:)([^)#]+)")
 
 RUNS_ELSEWHERE = ("make serve", "make test", "voxglove serve")
-"""`make test` runs this test; servers are started by the end-to-end tests."""
+"""`make test` runs this test; servers are started below, and by the end-to-end tests."""
+KEYS = {"OPENAI_API_KEY": "test-key", "GEMINI_API_KEY": "test-key"}
 
 
 def commands(text: str) -> list[str]:
@@ -42,24 +49,90 @@ def test_named_make_targets_exist() -> None:
         assert re.search(rf"^{name}:", makefile, re.MULTILINE), name
 
 
+def environment(**more: str) -> dict[str, str]:
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return {**os.environ, "PATH": path, **more}
+
+
 @pytest.mark.slow
 @pytest.mark.local_speech
 @pytest.mark.parametrize(
-    "command", [line for line in commands(README) if not line.startswith(RUNS_ELSEWHERE)]
+    "command",
+    [
+        line
+        for line in commands(README)
+        if not line.startswith(RUNS_ELSEWHERE) and "--brain" not in line
+    ],
 )
 def test_a_command_of_the_readme_works(command: str) -> None:
     (ROOT / "out").mkdir(exist_ok=True)
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     done = subprocess.run(
         shlex.split(command),
         cwd=ROOT,
-        env={**os.environ, "PATH": path},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=110,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.local_speech
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    "command",
+    [line for line in commands(README) if line.startswith("voxglove call") and "--brain" in line],
+)
+async def test_a_call_of_the_readme_is_answered_by_a_realtime_model(command: str) -> None:
+    """By the simulated provider, which is reached by the variable for servers of one's own."""
+    script = Script(read=lambda pcm, rate: "alpha")
+    async with openai_realtime(script) as openai, gemini_live(script) as gemini:
+        where = {
+            "OPENAI_REALTIME_BASE_URL": f"{openai.origin}/v1",
+            "GEMINI_LIVE_URL": gemini.origin,
+        }
+        process = await asyncio.create_subprocess_exec(
+            *shlex.split(command),
+            cwd=ROOT,
+            env=environment(**KEYS, **where),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out = (await asyncio.wait_for(process.communicate(), 100))[0].decode()
+        process._transport.close()  # type: ignore[attr-defined]  # 3.11 leaves its pipes open
+    assert process.returncode == 0, out
+    assert "caller  alpha" in out and "agent   echo alpha" in out
+
+
+@pytest.mark.slow
+@pytest.mark.local_speech
+@pytest.mark.parametrize(
+    "command", [line for line in commands(README) if line.startswith("voxglove serve")]
+)
+def test_a_server_of_the_readme_starts(command: str) -> None:
+    """At a free port; then Ctrl-C ends it."""
+    with subprocess.Popen(
+        [*shlex.split(command), "--port", "0"],
+        cwd=ROOT,
+        env=environment(**KEYS),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        said = []
+        try:
+            for line in process.stdout:
+                said.append(line)
+                if line.startswith("ready: open http"):
+                    process.send_signal(signal.SIGINT)
+            code = process.wait(30)
+        finally:
+            process.kill()
+    assert any(line.startswith("ready: open http") for line in said), said
+    assert code in (0, 130), said
 
 
 def test_commands_are_read_from_shell_blocks_only() -> None:
