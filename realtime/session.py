@@ -243,8 +243,10 @@ class RealtimeSession:
     # ---- what goes in
 
     def send_audio(self, pcm: bytes) -> None:
-        """The caller's next samples, mono in `input_format`, any length of whole samples. Also while
-        it reconnects: the last 12 s are sent again (DESIGN 5.8)."""
+        """The caller's next samples, mono in `input_format`, any length of whole samples.
+
+        Also while it reconnects: the last 12 s are sent again (DESIGN 5.8).
+        """
         self._alive.send_audio(pcm)
 
     def send_video_frame(self, jpeg: bytes) -> None:
@@ -253,7 +255,7 @@ class RealtimeSession:
 
     def send_image(self, data: bytes, mime: str) -> None:
         """A picture the user shows; it asks for no answer by itself."""
-        self._alive.parts.link.tell(SendImage(data, mime))
+        self._alive.send_image(SendImage(data, mime))
 
     async def say(self, text: str) -> None:
         """The user typed `text`. Turn preparers run and context is told first; returns when the

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from ...core.messages import ToolCall
 from ...core.model import ToolSpec
 from ..commands import ToolOutput
-from .gemini_frames import Json, inner, text
 from .gemini_setup import wire_name
+from .reading import Json, inner, text
 
 UNNAMED = "unnamed_"
 """Begins the ids that we make: only one API of this wire names its calls for sure."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
-from collections.abc import Iterator, Mapping
 
 from ...core.encoding import json_bytes
 from .codec import Frame
-
-Json = Mapping[str, object]
+from .reading import Json, text
 
 MAX_PCM = 512 * 1024
 """Bytes of sound in one frame."""
@@ -74,46 +71,6 @@ class Outbox:
 
 def _framed(message: Json) -> str:
     return json_bytes(message).decode()
-
-
-def parsed(frame: Frame) -> Json | None:
-    """The object in a frame; None where it holds none."""
-    try:
-        value = json.loads(frame)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def inner(of: Json, name: str) -> Json:
-    """A field that should be an object, empty where it is none."""
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def objects(of: Json, name: str) -> Iterator[Json]:
-    """The objects in a field that should be a list of them."""
-    value = of.get(name)
-    for one in value if isinstance(value, list) else ():
-        if isinstance(one, dict):
-            yield one
-
-
-def text(of: Json, name: str) -> str:
-    """A field that should be text, "" where it is none."""
-    value = of.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def count(of: Json, name: str) -> int:
-    """A count, which may come as text; 0 where there is none."""
-    value = of.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return 0
-    try:
-        return max(0, int(value))
-    except (ValueError, OverflowError):
-        return 0
 
 
 def seconds(of: Json, name: str) -> float:

@@ -20,7 +20,8 @@ from ..events import (
     UserSpeech,
 )
 from .driver import HANDLE
-from .gemini_frames import Json, count, inner, seconds, text
+from .gemini_frames import seconds
+from .reading import Json, count, inner, text
 
 NORMAL, INVALID, POLICY = 1000, 1007, 1008
 KEY_REFUSED = "unauthenticated"

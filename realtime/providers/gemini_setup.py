@@ -18,8 +18,8 @@ from ...core.model import ToolSpec
 from ..commands import RequestResponse
 from ..port import Setup
 from .gemini_config import GeminiLiveConfig, TurnCoverage
-from .gemini_frames import Json
 from .gemini_schema import gemini_schema
+from .reading import Json
 
 NOTE = "[Note of the system, not said by the user. Do not answer it.]"
 """Stands before what the model should only know: this wire has no role but user and model."""

@@ -39,7 +39,7 @@ from .codec import Frame
 from .gemini_calls import Calls, response, with_notes
 from .gemini_config import INPUT, GeminiLiveConfig
 from .gemini_floor import Floor
-from .gemini_frames import Json, Outbox, inner, objects, parsed, samples, text
+from .gemini_frames import Outbox, samples
 from .gemini_reports import ended, go_away, problem, resumable, turn_end, used, voice
 from .gemini_setup import (
     GO_ON,
@@ -52,6 +52,7 @@ from .gemini_setup import (
 )
 from .gemini_talk import ModelTurns, UserItems
 from .gemini_told import Told
+from .reading import Json, each, inner, parsed, text
 
 PICTURES = ("image/jpeg", "image/png")
 
@@ -201,7 +202,7 @@ class GeminiCodec:
     def _spoken(self, told: Json) -> list[RealtimeEvent]:
         """Sound and words of the model; its thoughts are nobody's business."""
         events: list[RealtimeEvent] = []
-        for part in objects(inner(told, "modelTurn"), "parts"):
+        for part in each(inner(told, "modelTurn"), "parts"):
             blob = inner(part, "inlineData")
             if part.get("thought") is True or not text(blob, "mimeType").startswith("audio/"):
                 continue
@@ -223,7 +224,7 @@ class GeminiCodec:
 
     def _tool_call(self, told: Json) -> list[RealtimeEvent]:
         self._life.talked = True
-        made = (self._calls.opened(call) for call in objects(told, "functionCalls"))
+        made = (self._calls.opened(call) for call in each(told, "functionCalls"))
         calls = tuple(call for call in made if call is not None)
         return self._begin() + self._model.call(calls) if calls else []
 

@@ -26,7 +26,8 @@ from ..events import (
     ToolCalls,
     Used,
 )
-from .live_frames import Outbox, part, text, whole
+from .live_frames import Outbox
+from .reading import count, inner, text
 
 DELEGATE = "delegate"
 """Name of the call that a delegation to the client becomes: an agent that has a tool of this name
@@ -82,11 +83,11 @@ class Backend:
                 self.told.clear()
                 return self._created(delegation_id, work)
             case "response.output_item.done" if work is not None:
-                call = _call(part(event, "item"))
+                call = _call(inner(event, "item"))
                 if call is not None:
                     work.calls.append(call)
             case "response.completed" if work is not None:
-                return self._completed(delegation_id, part(event, "response"))
+                return self._completed(delegation_id, inner(event, "response"))
             case "response.failed" | "response.incomplete" | "error" as kind if work is not None:
                 return self._failed(delegation_id, kind, event)
         return []
@@ -144,7 +145,7 @@ class Backend:
     def _completed(self, delegation_id: str, response: Mapping[str, object]) -> list[RealtimeEvent]:
         work = self.running.pop(delegation_id)
         events: list[RealtimeEvent] = []
-        usage = _usage(part(response, "usage"))
+        usage = _usage(inner(response, "usage"))
         if usage.total:
             events.append(Used(usage))
         if work.calls:
@@ -158,9 +159,9 @@ class Backend:
     ) -> list[RealtimeEvent]:
         """Its calls are void; what was answered before is not asked for again."""
         work = self.running.pop(delegation_id)
-        response = part(event, "response")
-        error = part(response, "error") or part(event, "error") or event
-        reason = text(part(response, "incomplete_details"), "reason")
+        response = inner(event, "response")
+        error = inner(response, "error") or inner(event, "error") or event
+        reason = text(inner(response, "incomplete_details"), "reason")
         self._go_on()
         status: ResponseStatus = "incomplete" if kind == "response.incomplete" else "failed"
         told = ": ".join(filter(None, (text(error, "code") or reason, text(error, "message"))))
@@ -224,10 +225,10 @@ def _call(item: Mapping[str, object]) -> ToolCall | None:
 
 
 def _usage(usage: Mapping[str, object]) -> Usage:
-    details = part(usage, "input_tokens_details")
+    details = inner(usage, "input_tokens_details")
     return Usage(
-        whole(usage, "input_tokens"),
-        whole(usage, "output_tokens"),
-        whole(details, "cache_write_tokens"),
-        whole(details, "cached_tokens"),
+        count(usage, "input_tokens"),
+        count(usage, "output_tokens"),
+        count(details, "cache_write_tokens"),
+        count(details, "cached_tokens"),
     )

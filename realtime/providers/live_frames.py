@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from .codec import Frame
-
-Json = dict[str, object]
 
 CONTENT_TOKENS = 500
 """Most tokens of one appended text."""
@@ -79,40 +77,3 @@ def _pieces(text: str, size: int) -> Iterator[str]:
 def beginning(text: str, size: int) -> str:
     """As many characters as fit into `size` bytes of UTF-8."""
     return text.encode(errors="replace")[:size].decode(errors="ignore")
-
-
-def parse(frame: Frame) -> Json | None:
-    """The JSON object that a frame is, else None."""
-    try:
-        value = json.loads(frame)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def part(value: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """The object at `name`, empty where there is none."""
-    found = value.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def text(value: Mapping[str, object], name: str) -> str:
-    """The text at `name`, "" where there is none."""
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def number(value: Mapping[str, object], name: str) -> float | None:
-    """The finite number at `name`, None where there is none."""
-    found = value.get(name)
-    if isinstance(found, bool) or not isinstance(found, (int, float)):
-        return None
-    try:
-        return float(found) if math.isfinite(found) else None
-    except OverflowError:
-        return None
-
-
-def whole(value: Mapping[str, object], name: str) -> int:
-    """The number at `name` as a whole one that is not negative, 0 where there is none."""
-    return max(0, int(number(value, name) or 0))

@@ -13,7 +13,8 @@ from typing import Literal
 from ...core.messages import Message, ToolResult
 from ...core.model import ToolSpec
 from ..port import Setup
-from .live_frames import BYTES_PER_TOKEN, Json, beginning, tokens
+from .live_frames import BYTES_PER_TOKEN, beginning, tokens
+from .reading import Json
 
 INSTRUCTION_TOKENS = 16_384
 HISTORY_MESSAGES = 128
@@ -52,7 +53,7 @@ def session_of(options: LiveOptions, setup: Setup) -> tuple[Json, bool]:
     voice: object = options.voice
     if options.voice.startswith("voice_"):
         voice = {"id": options.voice}
-    session: Json = {
+    session: dict[str, object] = {
         "model": options.model,
         "instructions": instructions,
         "audio": {
@@ -100,13 +101,13 @@ def tool_notice(tools: Sequence[ToolSpec]) -> str:
 
 
 def _delegation(options: LiveOptions, setup: Setup) -> Json:
-    delegation: Json = {
+    delegation: dict[str, object] = {
         "type": options.delegation,
         "acknowledgement_delay_ms": options.acknowledgement_delay_ms,
     }
     if options.delegation == "client":
         return delegation
-    responses: Json = {
+    responses: dict[str, object] = {
         "model": options.delegation_model,
         "instructions": options.delegation_instructions or setup.instructions,
         "tools": function_tools(setup.tools),

@@ -49,10 +49,11 @@ from ..events import (
 from ..port import Setup
 from .codec import Frame
 from .live_delegation import Backend, ClientWork
-from .live_frames import Json, Outbox, number, parse, part, text, whole
+from .live_frames import Outbox
 from .live_speech import AgentSpeech, Fragment
 from .live_start import LiveOptions, function_tools, session_of, tool_notice
 from .live_turns import RecentWords, UserWords
+from .reading import Json, count, inner, number, parsed, text
 
 CHUNK_MS = 100
 """Longest piece of sound in one frame."""
@@ -126,7 +127,7 @@ class LiveCodec:
     def receive(self, frame: Frame) -> list[RealtimeEvent]:
         if self._link.over:
             return []
-        event = parse(frame)
+        event = parsed(frame)
         if event is None:
             return self._complain("bad_frame", "a frame is no JSON object")
         events = self._event(text(event, "type"), event)
@@ -145,7 +146,7 @@ class LiveCodec:
             case "session.input_transcript.delta" | "session.output_transcript.delta":
                 return self._words(kind == "session.input_transcript.delta", event)
             case "session.started":
-                return self._started(text(part(event, "session"), "id"))
+                return self._started(text(inner(event, "session"), "id"))
             case "session.commentary.appended":
                 request_id = self._requests.pop(text(event, "client_event_id"), "")
                 if request_id:
@@ -169,11 +170,11 @@ class LiveCodec:
         return self._speech.audio(pcm)
 
     def _words(self, of_user: bool, event: Json) -> list[RealtimeEvent]:
-        words, start = text(event, "delta"), whole(event, "start_ms")
+        words, start = text(event, "delta"), count(event, "start_ms")
         if not words:
             return []
         self._recent.add("user" if of_user else "assistant", words)
-        fragment = Fragment(words, start, max(start, whole(event, "end_ms")))
+        fragment = Fragment(words, start, max(start, count(event, "end_ms")))
         if of_user:
             return self._user.fragment(fragment, self._speech.clock_ms)
         return self._speech.words(fragment)
@@ -191,20 +192,20 @@ class LiveCodec:
 
     def _delegation(self, kind: str, event: Json) -> list[RealtimeEvent]:
         if kind == "response.event":
-            return self._backend.event(text(event, "delegation_id"), part(event, "event"))
-        delegation = part(event, "delegation")
+            return self._backend.event(text(event, "delegation_id"), inner(event, "event"))
+        delegation = inner(event, "delegation")
         delegation_id = text(delegation, "id")
         match text(delegation, "target"):
             case "client":
-                offset_ms = whole(event, "offset_ms")
+                offset_ms = count(event, "offset_ms")
                 return self._client.created(delegation_id, offset_ms, str(self._recent))
             case "responses":
                 return self._backend.delegated(delegation_id)
         return []
 
     def _usage(self, kind: str, event: Json) -> list[RealtimeEvent]:
-        seconds = number(part(event, "usage"), "seconds")
-        ratio = number(part(event, "context_window"), "usage_ratio")
+        seconds = number(inner(event, "usage"), "seconds")
+        ratio = number(inner(event, "context_window"), "usage_ratio")
         if kind == "session.closed":
             reason = text(event, "reason") or "closed"
             closed = Closed(reason, fatal=reason in ENDS_CALL, clean=reason == "close_requested")
@@ -214,7 +215,7 @@ class LiveCodec:
         return [Used(context_ratio=ratio, seconds=seconds)]
 
     def _error(self, event: Json) -> list[RealtimeEvent]:
-        error = part(event, "error")
+        error = inner(event, "error")
         code, message = text(error, "code") or "error", text(error, "message")
         if text(error, "param"):
             message = f"{message} ({text(error, 'param')})"
@@ -305,7 +306,7 @@ class LiveCodec:
 
     def _update(self, command: UpdateAgent) -> list[RealtimeEvent]:
         events: list[RealtimeEvent] = []
-        responses: Json = {}
+        responses: dict[str, object] = {}
         if command.instructions is not None:
             events += self._append("instructions", f"From now on: {command.instructions}")
             if not self._options.delegation_instructions:

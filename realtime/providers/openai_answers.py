@@ -28,9 +28,10 @@ from ..events import (
     Used,
     Words,
 )
-from .openai_frames import Json, each, inner, ms, sound, text, whole
+from .openai_frames import ms, sound
 from .openai_items import ToolNames, parsed_arguments
 from .openai_requests import Request
+from .reading import Json, each, inner, text, whole
 
 STATUSES: dict[str, ResponseStatus] = {one: one for one in get_args(ResponseStatus)}
 

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ...core.messages import ToolCall
 from ..commands import ToolOutput
-from .openai_frames import Json, Outbox, text
+from .openai_frames import Outbox
 from .openai_items import SUMMARY, image_part, image_url, output_item, system_item, user_item
+from .reading import Json, text
 
 
 class Conversation:

@@ -6,13 +6,10 @@ Owned by the codec and its parts. Pure. What a peer sends may be anything: readi
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterator, Mapping
 
 from ...core.encoding import json_bytes
 from .codec import Frame
-
-Json = Mapping[str, object]
+from .reading import Json, text
 
 RATE = 24_000
 BYTES_PER_MS = RATE * 2 // 1000
@@ -54,45 +51,6 @@ class Outbox:
         """All that wait; each is given once."""
         frames, self._frames = self._frames, []
         return frames
-
-
-def parsed(frame: Frame) -> Json | None:
-    """The object in a frame; None where it holds none."""
-    try:
-        value = json.loads(frame)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def text(of: Json, name: str) -> str:
-    """A field that should be text, "" where it is none."""
-    value = of.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def whole(of: Json, name: str) -> int | None:
-    """A field that should be a count or milliseconds, None where it is none."""
-    value = of.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return int(value)
-    except (ValueError, OverflowError):  # JSON of Python's kind knows NaN and infinity
-        return None
-
-
-def inner(of: Json, name: str) -> Json:
-    """A field that should be an object, empty where it is none."""
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def each(of: Json, name: str) -> Iterator[Json]:
-    """The objects of a field that should be a list of them."""
-    value = of.get(name)
-    if isinstance(value, list):
-        yield from (one for one in value if isinstance(one, dict))
 
 
 def sound(of: Json, name: str) -> bytes | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..events import RealtimeEvent, UserSpeech, UserTurn, Words
-from .openai_frames import BYTES_PER_MS, Json, Outbox, ms, text, whole
+from .openai_frames import BYTES_PER_MS, Outbox, ms
+from .reading import Json, text, whole
 
 SHORTEST_MS = 100
 """The provider refuses to commit less."""

@@ -19,7 +19,8 @@ from ...core.model import ToolSpec
 from ...core.view import paired_results
 from ..port import Setup
 from .openai_config import OpenAIRealtimeConfig, SemanticVad
-from .openai_frames import RATE, Json
+from .openai_frames import RATE
+from .reading import Json
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 SUMMARY = "Summary of the conversation so far:"

@@ -25,10 +25,10 @@ from ..port import Setup
 from .codec import Frame
 from .openai_answers import failure
 from .openai_config import OpenAIRealtimeConfig
-from .openai_frames import Json, inner, parsed, text
 from .openai_items import is_manual
 from .openai_requests import ACTIVE, Request
 from .openai_telling import SETUP, Telling, new_parts
+from .reading import Json, inner, parsed, text
 
 FATAL = frozenset(
     {

@@ -48,9 +48,10 @@ from voxglove.realtime.events import (
 )
 from voxglove.realtime.port import Setup
 from voxglove.realtime.providers.codec import Codec
-from voxglove.realtime.providers.live_frames import Json
 from voxglove.realtime.providers.live_start import LiveOptions
 from voxglove.realtime.providers.live_wire import LiveCodec
+
+Json = dict[str, object]
 
 FILES = golden_runner.transcripts("live")
 CLIENT, SERVER = TypeAdapter(ClientEvent), TypeAdapter(ServerEvent)
