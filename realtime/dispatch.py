@@ -38,6 +38,8 @@ class Dispatch:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._with_calls: set[str] = set()
+        self._inferred = False
+        """The user speaks, as an interruption says; nothing else told so."""
 
     def on_event(self, event: RealtimeEvent) -> None:
         """Take one event of the connection that carries the session."""
@@ -101,6 +103,10 @@ class Dispatch:
             parts.output.answers -= 1
             return
         parts.due.answer = False
+        if not parts.floor.user_speaks:
+            # Where the provider tells no onsets, this is one; the end is the next sign of a turn.
+            self._inferred = True
+            parts.floor.user(True)
         parts.output.stop(cancel=False)
 
     # ---- the user's speech
@@ -110,6 +116,7 @@ class Dispatch:
         still plays, for the model's own work may be over long ago."""
         parts = self._parts
         started = event.event == "started"
+        self._inferred = False
         parts.floor.user(started)
         parts.due.spoken = started or bool(parts.due.spoken)
         if started:
@@ -145,6 +152,7 @@ class Dispatch:
 
     def _user_turn(self, event: UserTurn) -> None:
         parts = self._parts
+        self._inferred = False
         parts.floor.user(False)
         self.turn_begins()
         entry = parts.ledger.taken(event, parts.link.heard)
@@ -162,6 +170,9 @@ class Dispatch:
         parts = self._parts
         match event:
             case ResponseStarted(response_id):
+                if self._inferred:
+                    self._inferred = False
+                    parts.floor.user(False)
                 parts.floor.response(response_id, runs=True)
                 parts.due.speech = False  # whatever waited to be spoken about is known to it
                 parts.asks.started(event)
