@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .events import Used
-from .wire import Wire
+from .leg import Leg
 
 
 class Handle:
@@ -28,11 +28,11 @@ class Meter:
         self.last: Used | None = None
         """The newest count; of the whole session where it counts seconds."""
 
-    def count(self, wire: Wire, used: Used, *, final: bool) -> Used:
+    def count(self, leg: Leg, used: Used, *, final: bool) -> Used:
         """`used` with the seconds of all connections so far. `final`: it may be the last word."""
         if used.seconds is not None:
-            self._seconds += used.seconds - wire.seconds
-            wire.seconds = used.seconds
+            self._seconds += used.seconds - leg.seconds
+            leg.seconds = used.seconds
             used = replace(used, seconds=self._seconds)
         self.last = replace(used, final=used.final and final)
         return self.last

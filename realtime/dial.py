@@ -15,9 +15,9 @@ from ..adapters.socket import backoff
 from . import lifecycle_vocabulary as voc
 from .carried import Handle
 from .events import RealtimeEvent
+from .leg import Leg
 from .linking import LinkConfig, MakeSetup, Refresh, SetupRequest
 from .port import RealtimeAdapter
-from .wire import Wire
 
 SETUP_FAILED = "ERR_REALTIME_SETUP"
 """Something of ours failed while a connection was prepared."""
@@ -33,7 +33,7 @@ class DialParts:
     jitter: Callable[[], float]
     handle: Handle
     leave: Callable[[], Awaitable[None]]
-    hear: Callable[[Wire, RealtimeEvent], None]
+    hear: Callable[[Leg, RealtimeEvent], None]
     outcome: Callable[[voc.Connected | voc.Failed, Exception | None], None]
 
 
@@ -51,13 +51,13 @@ class Dialler:
         self._group = group
         self._parts = parts
         self._config = config
-        self._ready: Wire | None = None
+        self._ready: Leg | None = None
 
     async def dial(self, dial: voc.Dial, *, planned: bool, first: bool) -> None:
         """One attempt. A failure of ours is final at `first`, when nobody talks yet; later it is
         tried again like one of the provider."""
         loop = asyncio.get_running_loop()
-        wire = Wire(self._parts.hear)
+        leg = Leg(self._parts.hear)
         try:
             if dial.failures:
                 await asyncio.sleep(backoff(dial.failures, self._parts.jitter()))
@@ -65,7 +65,7 @@ class Dialler:
                 await self._parts.leave()
             if dial.refresh and self._parts.refresh is not None:
                 self.adapter = await self._parts.refresh()
-            await self._connect(wire, dial, planned)
+            await self._connect(leg, dial, planned)
         except AdapterError as error:
             rejected = isinstance(error, CredentialsRejected)
             failed = voc.Failed(loop.time(), error.code, error.retryable, rejected)
@@ -73,20 +73,20 @@ class Dialler:
         except Exception as error:
             self._parts.outcome(voc.Failed(loop.time(), SETUP_FAILED, not first), error)
         else:
-            self._ready = wire
+            self._ready = leg
             self._parts.outcome(voc.Connected(loop.time()), None)
-            if self._ready is wire:  # the session was stopped meanwhile: nobody took it
+            if self._ready is leg:  # the session was stopped meanwhile: nobody took it
                 self._ready = None
-                await wire.close(self._config.close_timeout_s)
+                await leg.close(self._config.close_timeout_s)
 
-    def take(self) -> Wire | None:
+    def take(self) -> Leg | None:
         """The connection that was just opened; its taker closes it."""
         ready, self._ready = self._ready, None
         return ready
 
-    async def _connect(self, wire: Wire, dial: voc.Dial, planned: bool) -> None:
+    async def _connect(self, leg: Leg, dial: voc.Dial, planned: bool) -> None:
         kept = self._parts.handle
         handle, mark = (kept.value, kept.mark) if dial.resume else (None, None)
         setup = await self._parts.setup(SetupRequest(handle, mark, dial.attempt, planned))
         setup = replace(setup, resume_handle=handle)
-        await wire.open(self.adapter, setup, self._group, self._config.connect_timeout_s)
+        await leg.open(self.adapter, setup, self._group, self._config.connect_timeout_s)

@@ -26,6 +26,7 @@ from .carried import Handle, Meter
 from .commands import CutOutput, ProviderCommand, SendAudio
 from .dial import Dialler, DialParts
 from .events import Closed, GoAway, RealtimeEvent, Resumable, Used
+from .leg import Leg
 from .lifecycle import wakes_at
 from .lifecycle_vocabulary import Phase
 from .linking import LinkConfig, LinkState, MakeSetup, Reconnected, Refresh, SetupRequest
@@ -34,7 +35,6 @@ from .port import RealtimeAdapter
 from .ring import Ring
 from .stepping import Table
 from .uplink import Uplink
-from .wire import Wire
 
 __all__ = ["Link", "LinkConfig", "LinkState", "MakeSetup", "Reconnected", "SetupRequest"]
 
@@ -100,7 +100,7 @@ class Link:
         self._turned = asyncio.Event()  # open for the first time, or closed
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
-        self._wire: Wire | None = None
+        self._leg: Leg | None = None
         self._dialling: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
         self._announced = LinkState("connecting")
@@ -160,7 +160,7 @@ class Link:
         try:
             await self._wind_up()
         finally:
-            self._wire = None
+            self._leg = None
             if self._announced.phase != "closed":
                 self._announce(LinkState("closed"))
             self._ended.set()
@@ -171,7 +171,7 @@ class Link:
         if self._table.state.phase == "closed":
             return
         self._ring.push(pcm)
-        self._pump(self._wire)
+        self._pump(self._leg)
 
     def tell(self, command: ProviderCommand) -> bool:
         """Hand `command` to the connection that is open. False: none is, and it is not kept, as
@@ -179,11 +179,11 @@ class Link:
         if isinstance(command, SendAudio):
             self.send_audio(command.pcm)
             return self._table.state.phase != "closed"
-        if self._announced.phase != "open" or self._wire is None or self._wire.connection is None:
+        if self._announced.phase != "open" or self._leg is None or self._leg.connection is None:
             return False
         if isinstance(command, CutOutput):
             command = local(command, self.number)
-        self._wire.connection.tell(command)
+        self._leg.connection.tell(command)
         return True
 
     def settle(self, position: int) -> None:
@@ -193,7 +193,7 @@ class Link:
 
     def position_of(self, ms: float) -> int:
         """The session position of `ms` of the sound that this connection was sent."""
-        uplink = self._wire.uplink if self._wire else None
+        uplink = self._leg.uplink if self._leg else None
         return self._settled if uplink is None else uplink.position_of(ms)
 
     def move(self, within_s: float | None = None, *, fresh: bool = False) -> None:
@@ -213,7 +213,7 @@ class Link:
                 if self._dialling is not None:
                     self._dialling.cancel()
             case voc.Adopt():
-                old, self._wire = self._wire, self._dialler.take()
+                old, self._leg = self._leg, self._dialler.take()
                 self._meter.connections += 1
                 self._retire(old)
             case voc.Resume():
@@ -234,27 +234,27 @@ class Link:
     async def _leave(self) -> None:
         """Close the connection before another is opened; its last events still count."""
         self._outage_at = asyncio.get_running_loop().time()
-        if self._wire is not None:
-            await self._wire.close(self._config.close_timeout_s)
-            self._wire = None
+        if self._leg is not None:
+            await self._leg.close(self._config.close_timeout_s)
+            self._leg = None
 
     def _resume(self, resume: voc.Resume) -> None:
         """The adopted connection: reported, its early events given, the ring sent, then live."""
-        wire, now = self._wire, asyncio.get_running_loop().time()
-        if wire is None or wire.connection is None:
+        leg, now = self._leg, asyncio.get_running_loop().time()
+        if leg is None or leg.connection is None:
             return
         kept = self._ring.since(self._settled)
         self._settled = kept.start
         pacing = self._config.pacing if self._dialler.adapter.capabilities.paced_input else None
-        send = _sender(wire)
-        wire.uplink = Uplink(self._ring, self._rate, send, start=kept.start, pacing=pacing, now=now)
+        send = _sender(leg)
+        leg.uplink = Uplink(self._ring, self._rate, send, start=kept.start, pacing=pacing, now=now)
         if not resume.first:
-            self._report(resume, wire.resumed, kept.lost, kept.end - kept.start, now)
+            self._report(resume, leg.resumed, kept.lost, kept.end - kept.start, now)
         self._error = self._outage_at = None
-        wire.release()
-        self._pump(wire)
+        leg.release()
+        self._pump(leg)
         if pacing is not None:
-            self._spawn(self._pace(wire))
+            self._spawn(self._pace(leg))
 
     def _report(
         self, resume: voc.Resume, restored: bool, lost: int, replayed: int, now: float
@@ -272,14 +272,14 @@ class Link:
             )
         )
 
-    def _hear(self, wire: Wire, event: RealtimeEvent) -> None:
+    def _hear(self, leg: Leg, event: RealtimeEvent) -> None:
         """An event of a released connection. Of one that was replaced only Used still counts."""
         if isinstance(event, Used):
-            last = self._stopping.is_set() and wire is self._wire
-            event = self._meter.count(wire, event, final=last)
-            if wire is not self._wire:  # its context is not that of the session any more
+            last = self._stopping.is_set() and leg is self._leg
+            event = self._meter.count(leg, event, final=last)
+            if leg is not self._leg:  # its context is not that of the session any more
                 event = replace(event, context_tokens=None, context_ratio=None)
-        elif wire is not self._wire:
+        elif leg is not self._leg:
             return
         now = asyncio.get_running_loop().time()
         if isinstance(event, Resumable) and event.handle is not None:
@@ -290,17 +290,17 @@ class Link:
             case GoAway(time_left_s):
                 self._table.feed(voc.GoingAway(now, time_left_s))
             case Closed():
-                self._lost(wire, event, now)
+                self._lost(leg, event, now)
             case _:
                 pass
 
-    def _lost(self, wire: Wire, closed: Closed, now: float) -> None:
+    def _lost(self, leg: Leg, closed: Closed, now: float) -> None:
         if self._table.state.phase != "open":
             return  # we are closing it ourselves
         self._outage_at = now
         self._error = ConnectionFailed(closed.code, closed.reason)
-        self._wire = None
-        self._retire(wire)
+        self._leg = None
+        self._retire(leg)
         self._table.feed(voc.Dropped(now, closed.code, closed.fatal))
 
     def _reason(self, phase: Phase) -> str:
@@ -312,14 +312,14 @@ class Link:
             self._turned.set()
         self._on_state(state)
 
-    def _pump(self, wire: Wire | None) -> None:
-        if wire is not None and wire is self._wire and wire.uplink is not None:
-            wire.uplink.pump(asyncio.get_running_loop().time())
+    def _pump(self, leg: Leg | None) -> None:
+        if leg is not None and leg is self._leg and leg.uplink is not None:
+            leg.uplink.pump(asyncio.get_running_loop().time())
 
-    async def _pace(self, wire: Wire) -> None:
-        """Time goes on for a paced provider. Task of the session's group, ends with the wire."""
-        while wire is self._wire:
-            self._pump(wire)
+    async def _pace(self, leg: Leg) -> None:
+        """Time goes on for a paced provider. Task of the session's group, ends with the leg."""
+        while leg is self._leg:
+            self._pump(leg)
             await asyncio.sleep(PACE_S)
 
     async def _watch(self) -> None:
@@ -337,21 +337,21 @@ class Link:
             if self._table.state.phase == "open":
                 self._table.feed(voc.Tick(loop.time(), self._at_gap()))
 
-    def _retire(self, wire: Wire | None) -> None:
+    def _retire(self, leg: Leg | None) -> None:
         """Close a connection that was replaced, beside everything else."""
-        task = self._spawn(wire.close(self._config.close_timeout_s)) if wire else None
+        task = self._spawn(leg.close(self._config.close_timeout_s)) if leg else None
         if task is not None:
             self._retiring.add(task)
             task.add_done_callback(self._retiring.discard)
 
     async def _wind_up(self) -> None:
         """Let go of the dial, and of every connection in order, all at once."""
-        self._retire(self._wire)
+        self._retire(self._leg)
         work = {*self._retiring} if self._dialling is None else {*self._retiring, self._dialling}
         if work:
             await asyncio.wait(work)
-        if self._wire is not None:  # closed already, unless the group ends before us
-            await self._wire.close(self._config.close_timeout_s)
+        if self._leg is not None:  # closed already, unless the group ends before us
+            await self._leg.close(self._config.close_timeout_s)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None] | None:
         """A task of the session's group; None when that ends already, and we with it."""
@@ -362,9 +362,9 @@ class Link:
             return None
 
 
-def _sender(wire: Wire) -> Callable[[bytes], None]:
+def _sender(leg: Leg) -> Callable[[bytes], None]:
     def send(pcm: bytes) -> None:
-        if wire.connection is not None:
-            wire.connection.tell(SendAudio(pcm))
+        if leg.connection is not None:
+            leg.connection.tell(SendAudio(pcm))
 
     return send

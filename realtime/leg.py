@@ -17,10 +17,10 @@ from .port import Connection, RealtimeAdapter, Setup
 from .uplink import Uplink
 
 
-class Wire:
+class Leg:
     """See the module. `hear` gets its events, in order, once `release` was called."""
 
-    def __init__(self, hear: Callable[[Wire, RealtimeEvent], None]) -> None:
+    def __init__(self, hear: Callable[[Leg, RealtimeEvent], None]) -> None:
         self._hear = hear
         self._early: list[RealtimeEvent] | None = []
         self.connection: Connection | None = None
