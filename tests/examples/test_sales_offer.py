@@ -30,6 +30,7 @@ from tests.web.realtime_site import events, heard, on_the_line, realtime_site
 from voxglove.core import Tool, ToolContext
 from voxglove.core import tool as as_tool
 from voxglove.realtime.session import RealtimeSession
+from voxglove.web.cli.options import configured
 from voxglove.web.config import load
 from voxglove.web.config_store import StoreConfig
 from voxglove.web.stores import open_stores
@@ -197,4 +198,10 @@ def test_an_offer_for_nobody_says_so(
 def test_the_configuration_of_the_example_is_read() -> None:
     config = load(ROOT / "examples" / "sales_call" / "voxglove.yaml", {})
     assert config.agents == {"sales": "examples.sales_call.server:factory"}
+    assert config.brain.options["greeting"] == verify.OPENING
     assert config.store.path == offer.FILE
+
+
+def test_another_provider_of_the_command_line_keeps_the_greeting() -> None:
+    config = configured(ROOT / "examples" / "sales_call" / "voxglove.yaml", brain="gemini")
+    assert (config.brain.name, config.brain.options) == ("gemini", {"greeting": verify.OPENING})

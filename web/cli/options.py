@@ -75,10 +75,14 @@ def configured(
 
 
 def _brain(configured: PartConfig, text: str, **options: str) -> PartConfig:
-    """The brain with what the command line says over it; another provider than the configured one
-    takes none of its options. Raises ConfigError for options of a brain that has none."""
+    """The brain with what the command line says over it. Another provider than the configured one
+    takes none of its options but the greeting, which is the agent's. Raises ConfigError for options
+    of a brain that has none."""
     name, _, arg = text.partition(":")
-    kept = configured.options if not text or name == configured.name else {}
+    kept = configured.options
+    if text and name != configured.name:
+        mine = {} if name == "cascade" else kept
+        kept = {key: value for key, value in mine.items() if key == "greeting"}
     given = {key: value for key, value in options.items() if value}
     part = PartConfig(
         name=name or configured.name,
