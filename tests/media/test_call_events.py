@@ -22,6 +22,7 @@ from voxglove.media.events import (
     Mode,
     ModeName,
     Problem,
+    Reconnected,
     Response,
     Slot,
     SlotRemoved,
@@ -139,6 +140,15 @@ CASES: list[tuple[CallEvent, dict[str, object]]] = [
         },
     ),
     (Metric(name="loop_lag", value=0.0), {"type": "metric", "name": "loop_lag", "value": 0.0}),
+    (
+        Reconnected(
+            restored=True, planned=False, attempt=1, lost_ms=0, replayed_ms=2_000, outage_ms=250
+        ),
+        {
+            "type": "reconnected", "restored": True, "planned": False, "attempt": 1,
+            "lost_ms": 0, "replayed_ms": 2_000, "outage_ms": 250,
+        },
+    ),
     (
         Problem(code="ERR_STT_CONNECTION", stage="stt", message="gone"),
         {
