@@ -145,6 +145,9 @@ const KEPT = {
   event: ({ event }) => waves.event(event),
 };
 
+/** The provider of a realtime model was lost for a moment; the call was not. */
+const reconnected = ({ outage_ms: ms }) => `The model was away for ${(ms / 1000).toFixed(1)} s`;
+
 /** What each message means to the views. */
 const SHOW = {
   timeline: drawPast,
@@ -167,6 +170,7 @@ const SHOW = {
     if (behind) transcript.reserve(behind, slots.of(event.id));
     if (event.type === "turn") transcript.turn(event);
     else if (event.type === "tool") tools.tool(event);
+    else if (event.type === "reconnected" && !event.planned) transcript.rule(reconnected(event));
   },
 };
 

@@ -13,6 +13,9 @@ const WORDS = {
   },
   interruption: ({ event, reason }) => `${event}, ${reason}`,
   tool: ({ event, name, status }) => `${name} ${status ?? event}`,
+  reconnected: ({ planned, restored, attempt, outage_ms: ms }) =>
+    `${planned ? "moved" : `attempt ${attempt}`} after ${ms} ms, ` +
+    `${restored ? "conversation kept" : "conversation told anew"}`,
   line: ({ state }) => state,
   gap: ({ samples }) => `${samples} samples of input never came`,
   metric: ({ name, value, total_ms: total }) =>
