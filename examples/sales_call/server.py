@@ -4,7 +4,7 @@
 
 Speak, or type. The page's conversation shows every tool call with its input, its Agent tab where
 the goals stand, its Events tab all of it. What the agent was told of its goals is stored, and can
-be read with the call's id (first line of the Events tab):
+be read with the `callId` of `ready`, the first message in the Events tab:
 
     curl http://127.0.0.1:8080/sessions/CALL/messages
 """

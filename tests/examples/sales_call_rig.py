@@ -20,7 +20,11 @@ from voxglove.core import Message
 from voxglove.realtime.factory import create_realtime_adapter
 from voxglove.realtime.port import RealtimeAdapter
 
-PROVIDERS: dict[str, Any] = {"openai": openai_realtime, "gemini": gemini_live, "openai-live": gpt_live}
+PROVIDERS: dict[str, Any] = {
+    "openai": openai_realtime,
+    "gemini": gemini_live,
+    "openai-live": gpt_live,
+}
 KEYS = {"OPENAI_API_KEY": "test-key", "GEMINI_API_KEY": "test-key"}
 
 

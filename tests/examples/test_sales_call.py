@@ -33,6 +33,12 @@ def provider(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def test_every_folder_of_the_examples_is_tested_and_mentioned() -> None:
+    folders = {one.parent.name for one in (ROOT / "examples").glob("*/__init__.py")}
+    assert folders == {"sales_call"}
+    assert "(../examples/sales_call/__init__.py)" in (ROOT / "docs" / "realtime.md").read_text()
+
+
 # ---- the command
 
 

@@ -153,11 +153,14 @@ async def test_goals_and_greeting_outlive_a_broken_connection(provider: str, poi
 
 
 @pytest.mark.real_loop
-async def test_a_page_sees_tools_goals_and_the_offer(tmp_path: Path) -> None:
+async def test_a_page_sees_tools_goals_and_the_offer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As voxglove.yaml and offer.py have it: a greeting, typed words, a durable store, the door."""
     wanted = yaml.safe_load((ROOT / "examples" / "sales_call" / "voxglove.yaml").read_text())
     options = {"greeting": wanted["brain"]["greeting"]}
-    store = StoreConfig(kind="sqlite", path=str(tmp_path / "sales.sqlite3"))
+    monkeypatch.chdir(tmp_path)
+    store = StoreConfig(kind="sqlite", path=offer.FILE)
     stores = await open_stores(store, {})
     seller = Seller(stale=False)
     site = realtime_site(
@@ -175,12 +178,16 @@ async def test_a_page_sees_tools_goals_and_the_offer(tmp_path: Path) -> None:
             ]
             plan = [one["content"] for one in events(client, "tasks")[-1]["tasks"]]  # type: ignore[attr-defined]
             assert plan[0] == "Discover needs: active"
-            assert await asyncio.to_thread(offer.tell, here.url, here.call_id)
-            assert not await asyncio.to_thread(offer.tell, here.url, here.call_id)
+            assert here.call_id in str(client.texts), "the Events tab shows it"
+            assert [await asyncio.to_thread(offer.main, here.url) for _ in range(2)] == [0, 0]
             await client.until(lambda one: heard(one, "News: Growth costs 39"), 8)
             address = f"{here.url}/sessions/{here.call_id}/messages"
             async with here.http.get(address) as answer:
                 stored = await answer.text()
+        assert capsys.readouterr().out.splitlines() == [
+            f"call {here.call_id}: told",
+            f"call {here.call_id}: it knew that already",
+        ]
         assert "[goals: sales-discovery] version 1" in stored
         assert stored.count(program.OFFER.id) == 1 and seller.greeted == 1
     finally:
