@@ -7,10 +7,12 @@ sends them; they write nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from ..media.turns.heard import Heard, SegmentText
 from .events import Words
 from .playback import Played
+from .session_events import AnswerHeard
 
 
 @dataclass(slots=True)
@@ -18,7 +20,8 @@ class UserEntry:
     """`start`, `end`: input samples of the session. `taken`: the provider has the whole turn.
 
     `closed`: no more words are awaited. `acted`: tools were called for it, so it must never be
-    heard a second time. `since`: loop time at which it was taken.
+    heard a second time. `since`: loop time at which it was taken, before that of its last words.
+    `tried`: a write of it was begun. `written`: the words in the store; None: it is not there.
     """
 
     item_id: str
@@ -27,7 +30,9 @@ class UserEntry:
     closed: bool = False
     taken: bool = False
     acted: bool = False
+    tried: bool = False
     stored: bool = False
+    written: str | None = None
     start: int | None = None
     end: int | None = None
     since: float = 0.0
@@ -63,7 +68,8 @@ class Hearing:
 class AnswerEntry:
     """One item of the model. `kept` off: it is no history (text that was read aloud on command).
 
-    `rate` in Hz of its sound, `samples` that came of it. `done`: no more of it comes.
+    `rate` in Hz of its sound, `samples` that came of it. `done`: no more of it comes. `tried`: a
+    write of it was begun.
     """
 
     item_id: str
@@ -74,6 +80,7 @@ class AnswerEntry:
     words_closed: bool = False
     samples: int = 0
     done: bool = False
+    tried: bool = False
     stored: bool = False
     hearing: Hearing = field(default_factory=Hearing)
 
@@ -113,3 +120,27 @@ class AnswerEntry:
 
 
 Entry = UserEntry | AnswerEntry
+
+
+def untaken(entry: Entry) -> bool:
+    """The user's, and not the provider's yet."""
+    return isinstance(entry, UserEntry) and not entry.taken
+
+
+def spoken(entry: Entry) -> TypeGuard[UserEntry]:
+    """The user said it, as far as anybody can tell."""
+    return isinstance(entry, UserEntry) and (entry.taken or bool(entry.text.strip()))
+
+
+def told(entry: AnswerEntry, heard: Heard, *, interrupted: bool) -> AnswerHeard:
+    """What a host is told of an answer of which this was heard."""
+    return AnswerHeard(
+        entry.item_id,
+        entry.message_id,
+        entry.text,
+        heard.text,
+        heard.unheard,
+        interrupted,
+        heard.estimated,
+        entry.kept,
+    )

@@ -12,16 +12,17 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TypeGuard
 
 from ..core.agent import Agent
 from ..core.live import LiveConversation
 from ..media.turns.heard import Heard
-from .entries import AnswerEntry, Entry, UserEntry
+from .entries import AnswerEntry, Entry, UserEntry, spoken, told, untaken
 from .events import UserTurn, Words
 from .playback import Played
 from .session_events import AnswerHeard
 
+RETRY_S = 1.0
+"""A store that failed is asked again after this long."""
 REMEMBERED = 64
 """Entries that are kept after they were written, for words that come late."""
 
@@ -30,7 +31,7 @@ Position = Callable[[int], int]
 
 
 class Ledger:
-    """See the module. `flush`, `written` and `correct` wait for the store; all else is synchronous.
+    """See the module. `flush` and `written` wait for the store; all else is synchronous.
 
     `rate` is that of the model's sound. `position` tells where in the caller's sound a time of the
     provider lies; `settled` is told up to which input sample the caller's words are in the store,
@@ -59,6 +60,7 @@ class Ledger:
         self._open: list[Entry] = []
         self._known: set[str] = set()
         self._writing = asyncio.Lock()
+        self._retry_at: float | None = None
         self._moved = asyncio.Event()
         """Set when something was told of the user's words."""
 
@@ -73,8 +75,10 @@ class Ledger:
         entry = self._user(words)
         entry.hear(words)
         self._moved.set()
-        if words.end_ms is not None and not entry.taken:
-            entry.end = self._position(words.end_ms)
+        if not entry.taken:
+            entry.since = asyncio.get_running_loop().time()
+            if words.end_ms is not None:
+                entry.end = self._position(words.end_ms)
         return entry
 
     def taken(self, turn: UserTurn, heard_to: int) -> UserEntry:
@@ -85,12 +89,9 @@ class Ledger:
             entry.taken = True
             entry.since = asyncio.get_running_loop().time()
             entry.end = heard_to if turn.end_ms is None else self._position(turn.end_ms)
+            if entry.written is not None:
+                self._settled(entry.end)
         return entry
-
-    def user_text(self, item_id: str) -> str:
-        """What is known of the words of a user's turn so far."""
-        found = self._entries.get(item_id)
-        return found.text if isinstance(found, UserEntry) else ""
 
     def sound(self, item_id: str, samples: int) -> AnswerEntry:
         """Sound of an answer came."""
@@ -114,6 +115,7 @@ class Ledger:
         found = self._entries.get(item_id)
         if isinstance(found, AnswerEntry):
             found.done = True
+            self._moved.set()
 
     def answer(self, item_id: str) -> AnswerEntry | None:
         """The answer of this id, if there is one."""
@@ -131,7 +133,7 @@ class Ledger:
     def known(self) -> frozenset[str]:
         """Ids of messages that are part of the provider's conversation, those still to be written
         included."""
-        opened = {entry.message_id for entry in self._open if not _untaken(entry)}
+        opened = {entry.message_id for entry in self._open if not untaken(entry)}
         return frozenset(self._known | opened)
 
     def tell_known(self, message_ids: frozenset[str]) -> None:
@@ -155,7 +157,7 @@ class Ledger:
         """What is known of these answers now."""
         entries = [entry for item in items if (entry := self.answer(item)) is not None]
         return tuple(
-            _told(
+            told(
                 entry,
                 entry.heard(entry.hearing.played or Played(0, complete=False)),
                 interrupted=True,
@@ -182,44 +184,56 @@ class Ledger:
     # ---- into the store
 
     async def flush(self, *, last: bool = False) -> None:
-        """Write from the head what is ready. A turn whose words are overdue is written without
-        them; `last`: everything is, for nothing will come any more.
+        """Write from the head what is ready, and bring what came late into what is written. A turn
+        whose words are overdue is written without them; `last`: everything is, for nothing will
+        come any more.
 
-        Raises StoreError; what was not written stays at the head.
+        Raises StoreError; what was not written stays at the head, and is `overdue_at` soon.
         """
-        async with self._writing:
-            while self._open and (last or self._ready(self._open[0])):
-                entry = self._open[0]
-                await self._write(entry)
-                if self._open and self._open[0] is entry:
-                    del self._open[0]
-                self._forget()
-        for entry in list(self._entries.values()):
-            if isinstance(entry, AnswerEntry):
-                await self._amend(entry)
+        try:
+            async with self._writing:
+                while self._open and (last or self._ready(self._open[0])):
+                    entry = self._open[0]
+                    await self._write(entry)
+                    if self._open and self._open[0] is entry:
+                        del self._open[0]
+                    self._forget()
+            for entry in list(self._entries.values()):
+                if isinstance(entry, UserEntry):
+                    await self._correct(entry)
+                else:
+                    await self._amend(entry)
+        except Exception:
+            self._retry_at = asyncio.get_running_loop().time() + RETRY_S
+            raise
+        self._retry_at = None
 
     @property
     def overdue_at(self) -> float | None:
-        """Loop time at which the head is written without its words; None when nothing waits."""
+        """Loop time at which to flush although nothing came: the head is written without its
+        words then, or the store is tried again. None when nothing waits."""
         head = self._open[0] if self._open else None
-        if not isinstance(head, UserEntry) or head.closed or not head.taken:
+        if self._retry_at is not None:
+            return self._retry_at
+        if not isinstance(head, UserEntry) or head.closed or not self._is_past(head):
             return None
         return head.since + self._words_wait_s
 
     async def written(self, limit_s: float) -> None:
         """Everything said before now is in the store, if its words come within `limit_s`; after
-        that it is written with those there are."""
+        that it is written with those there are, unless an answer before it is still being spoken.
+        """
         until = asyncio.get_running_loop().time() + limit_s
         waits = list(self._open)
         await self.flush()
-        while any(entry in self._open and _spoken(entry) for entry in waits):
+        while any(entry in self._open and spoken(entry) for entry in waits):
             if asyncio.get_running_loop().time() >= until:
                 self._close_words(waits)
-            else:
-                self._moved.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout_at(until):
-                        await self._moved.wait()
+                return await self.flush()
+            self._moved.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._moved.wait()
             await self.flush()
 
     def lost(self) -> bool:
@@ -232,7 +246,9 @@ class Ledger:
                 answered = answered or entry.samples > 0 or bool(entry.text)
                 entry.done = True
             elif entry.closed or entry.acted or answered or (entry.taken and entry.text):
-                entry.closed = entry.taken = True
+                # Taken without words, it is a turn whose words nobody knows, and no cough.
+                entry.closed = entry.closed or not (entry.taken or entry.acted or entry.text)
+                entry.taken, entry.since = True, float("-inf")
             else:
                 self._drop(entry)
                 dropped = True
@@ -282,44 +298,61 @@ class Ledger:
     def _ready(self, entry: Entry) -> bool:
         if entry.ready:
             return True
-        if isinstance(entry, UserEntry) and entry.taken:
+        if isinstance(entry, UserEntry) and self._is_past(entry):
             late = asyncio.get_running_loop().time() - entry.since
             return late >= self._words_wait_s
         return False
 
+    def _is_past(self, entry: UserEntry) -> bool:
+        """No more of this turn is spoken: it was taken, or somebody else has spoken since."""
+        return entry.taken or entry is not self._open[-1]
+
     async def _write(self, entry: Entry) -> None:
+        again, entry.tried = entry.tried, True
+        stored = again and await self._holds(entry.message_id)  # by a write that seemed to fail
         if isinstance(entry, UserEntry):
-            await self._write_user(entry)
+            await self._write_user(entry, stored=stored)
             return
         if not entry.kept or not entry.text.strip():
             self._live.drop_answer(entry.message_id)
             entry.stored, entry.kept = True, False
             return
-        await self._live.add_answer(
-            entry.text,
-            message_id=entry.message_id,
-            playback=entry.samples > 0,
-            interrupted=entry.cut and not entry.samples,
-        )
+        if again:
+            entry.hearing.told = None  # what a broken write was told is forgotten with it
+        if not stored:
+            await self._live.add_answer(
+                entry.text,
+                message_id=entry.message_id,
+                playback=entry.samples > 0,
+                interrupted=entry.cut and not entry.samples,
+            )
         entry.stored = True
         self._known.add(entry.message_id)
 
-    async def _write_user(self, entry: UserEntry) -> None:
+    async def _write_user(self, entry: UserEntry, *, stored: bool) -> None:
         text = entry.text.strip()
         if not text and not entry.acted and (entry.closed or not entry.taken):
             entry.stored = True  # a cough: nobody said anything
             return
-        await self._live.add_user(text, message_id=entry.message_id, directives=False)
+        if not stored:
+            entry.written = text
+            await self._live.add_user(text, message_id=entry.message_id, directives=False)
         entry.stored = True
         self._known.add(entry.message_id)
         if entry.end is not None:
             self._settled(entry.end)
 
-    async def correct(self, entry: UserEntry, before: str) -> None:
+    async def _holds(self, message_id: str) -> bool:
+        return any(one.id == message_id for one in await self._agent.store.get_messages())
+
+    async def _correct(self, entry: UserEntry) -> None:
         """Words of a turn that is written already came late."""
+        if not entry.stored or entry.written is None:
+            return
         text = entry.text.strip()
-        if entry.stored and text and text != before.strip():
+        if text and text != entry.written:
             await self._live.correct_user(entry.message_id, text)
+            entry.written = text
 
     async def _amend(self, entry: AnswerEntry) -> None:
         """Bring what was heard of an answer into history, and tell the host when that is all."""
@@ -346,35 +379,13 @@ class Ledger:
     def _report(self, entry: AnswerEntry, heard: Heard, *, interrupted: bool) -> None:
         if not entry.hearing.reported:
             entry.hearing.reported = True
-            self._over(_told(entry, heard, interrupted=interrupted))
+            self._over(told(entry, heard, interrupted=interrupted))
 
     def _close_words(self, entries: list[Entry]) -> None:
         for entry in entries:
-            if _spoken(entry):
+            if spoken(entry):
                 entry.taken, entry.since = True, float("-inf")
 
     def _forget(self) -> None:
         while len(self._entries) > REMEMBERED and next(iter(self._entries.values())).stored:
             self._entries.popitem(last=False)
-
-
-def _untaken(entry: Entry) -> bool:
-    return isinstance(entry, UserEntry) and not entry.taken
-
-
-def _spoken(entry: Entry) -> TypeGuard[UserEntry]:
-    """The user said it, as far as anybody can tell."""
-    return isinstance(entry, UserEntry) and (entry.taken or bool(entry.text.strip()))
-
-
-def _told(entry: AnswerEntry, heard: Heard, *, interrupted: bool) -> AnswerHeard:
-    return AnswerHeard(
-        entry.item_id,
-        entry.message_id,
-        entry.text,
-        heard.text,
-        heard.unheard,
-        interrupted,
-        heard.estimated,
-        entry.kept,
-    )
