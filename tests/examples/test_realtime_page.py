@@ -18,6 +18,7 @@ from tests.simulators.realtime_script import Script
 from voxglove.adapters.models.scripted import ScriptedModel
 from voxglove.core import Agent, Glove, MemoryStore, tool
 from voxglove.core.permissions import PermissionRequest
+from voxglove.realtime.config import SessionConfig
 from voxglove.realtime.factory import create_realtime_adapter, realtime_model
 from voxglove.realtime.listeners import EVENT_NAMES
 from voxglove.realtime.port import Capabilities, RealtimeAdapter
@@ -229,6 +230,20 @@ def test_the_table_of_methods_is_complete() -> None:
         word.partition("(")[0].removeprefix("await ") for word in code(section("The session", PAGE))
     }
     assert public <= told | {"user_speech"}, "user_speech is notify_user_speech without waiting"
+
+
+def test_the_table_of_settings_is_complete() -> None:
+    told = {code(cells[0])[0]: cells[1] for cells in rows("The session", PAGE)}
+    for one in fields(SessionConfig):
+        default: object = one.default
+        assert told[one.name].startswith(shown(default))
+
+
+def shown(default: object) -> str:
+    """A default as the page writes it; None is told in words."""
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return "" if default is None else str(default).removesuffix(".0")
 
 
 def provider_rows() -> dict[str, list[str]]:
