@@ -16,7 +16,8 @@ from .commands import RequestResponse
 from .events import ResponseDone, ResponseStarted
 
 BEGIN_S = 10.0
-"""A response that was asked for begins within this time, or it is given up."""
+"""A response that was asked for begins within this time, or it is given up; what waits behind
+another response has this time after its end."""
 GO_ON = (
     "The connection broke while you were speaking. The conversation so far shows what was heard of"
     " it. Go on from there; do not greet again and do not repeat yourself."
@@ -27,7 +28,8 @@ GO_ON = (
 class Ask:
     """`instruction` is what the response was asked with. `sounded`: some of it was spoken.
 
-    `again`: how it is asked on a new connection; a typed turn is in its history already.
+    `again`: how it is asked on a new connection; a typed turn is in its history already. `told`:
+    its turn to be asked has come, whether or not a connection was open; `expected`: it is counted.
     """
 
     id: str
@@ -37,18 +39,26 @@ class Ask:
     again: RequestResponse
     response_id: str = ""
     sounded: bool = False
+    told: bool = False
+    expected: bool = False
     timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
 
 class Asks:
     """Everything that was asked and is not over. `expect` is told +1 and -1 as answers become due
-    and begin; `given_up` is told of one that never began."""
+    and begin; `held_up` says whether another response runs, behind which they wait, or nothing
+    is connected; `given_up` is told of one that never began."""
 
     def __init__(
-        self, expect: Callable[[int], None], given_up: Callable[[ProviderStalled], None]
+        self,
+        expect: Callable[[int], None],
+        given_up: Callable[[ProviderStalled], None],
+        *,
+        held_up: Callable[[], bool] = lambda: False,
     ) -> None:
         self._expect = expect
         self._given_up = given_up
+        self._held_up = held_up
         self._asks: dict[str, Ask] = {}
         self._count = 0
 
@@ -58,7 +68,7 @@ class Asks:
         return tuple(self._asks.values())
 
     def new(self, instruction: str = "", *, verbatim: bool = False, typed: bool = False) -> Ask:
-        """A new one; whoever gets it sends it with its id."""
+        """A new one; whoever gets it calls `tell` and sends it with its id, now or later."""
         self._count += 1
         identity = f"ask_{self._count}"
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -66,8 +76,14 @@ class Asks:
             "" if typed else instruction, request_id=identity, verbatim=verbatim
         )
         ask = self._asks[identity] = Ask(identity, instruction, verbatim, future, again)
-        self._await(ask)
+        self._count_in(ask)
         return ask
+
+    def tell(self, ask: Ask) -> RequestResponse:
+        """It is being sent: from now on it has BEGIN_S, and a new connection is asked it again."""
+        ask.told = True
+        self._await(ask)
+        return ask.again
 
     def started(self, event: ResponseStarted) -> Ask | None:
         """A response began: the ask it answers, if it was asked for."""
@@ -79,6 +95,8 @@ class Asks:
 
     def of(self, response_id: str) -> Ask | None:
         """The ask that this response answers."""
+        if not response_id:
+            return None
         return next((ask for ask in self._asks.values() if ask.response_id == response_id), None)
 
     def ended(self, event: ResponseDone) -> None:
@@ -94,10 +112,10 @@ class Asks:
             ask.response_id = ""
 
     def repeat(self) -> list[RequestResponse]:
-        """For a new connection: what is still to be answered, to be sent in this order. Of what
-        was heard in part the rest is asked."""
+        """For a new connection: what was asked and is still to be answered, to be sent in this
+        order. Of what was heard in part the rest is asked."""
         commands = []
-        for ask in self.open:
+        for ask in [ask for ask in self.open if ask.told]:
             self._await(ask)
             go_on = RequestResponse(GO_ON, request_id=ask.id)
             commands.append(go_on if ask.sounded and not ask.verbatim else ask.again)
@@ -107,15 +125,27 @@ class Asks:
         """Nobody waits for it any more."""
         self._close(ask)
 
+    def fail(self, ask: Ask, error: Exception) -> None:
+        """It could not even be asked; who waits for it is told why."""
+        if not ask.done.done():
+            ask.done.set_exception(error)
+            ask.done.exception()  # that nobody waits is no fault
+        self._close(ask)
+
     def close(self) -> None:
         """The session is over: who still waits is cancelled."""
         for ask in self.open:
             ask.done.cancel()
             self._close(ask)
 
+    def _count_in(self, ask: Ask) -> None:
+        if not ask.expected:
+            ask.expected = True
+            self._expect(1)
+
     def _await(self, ask: Ask) -> None:
         self._stop(ask)
-        self._expect(1)
+        self._count_in(ask)
         loop = asyncio.get_running_loop()
         ask.timer = loop.call_later(BEGIN_S, self._give_up, ask)
 
@@ -123,6 +153,8 @@ class Asks:
         if ask.timer is not None:
             ask.timer.cancel()
             ask.timer = None
+        if ask.expected:
+            ask.expected = False
             self._expect(-1)
 
     def _close(self, ask: Ask) -> None:
@@ -132,6 +164,9 @@ class Asks:
             ask.done.set_result(None)
 
     def _give_up(self, ask: Ask) -> None:
+        if self._held_up():
+            self._await(ask)
+            return
         error = ProviderStalled(
             "ERR_REALTIME_NO_RESPONSE", f"no response began within {BEGIN_S:g} s of the request"
         )

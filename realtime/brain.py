@@ -14,9 +14,13 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..core.agent import Agent
 from ..media import brain as port
 from ..media import events as call
+from ..media.echo import EchoGuard
+from ..media.echo_filter import Notice
 from ..media.errors import LineClosed
 from ..media.format import PIPELINE, AudioFormat
 from ..media.frame import AudioFrame
@@ -30,6 +34,7 @@ from ..media.vad.port import Vad
 from .barging import Barging
 from .commanding import Commanding
 from .config import SessionConfig
+from .ear import Ear
 from .events import Audio, ResponseStarted, Used, Words
 from .link import Reconnected
 from .playout import Playout
@@ -54,7 +59,9 @@ EARLY_FRAMES = 250
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealtimeParts:
     """What a realtime brain is made of. Without `vad` a caller is noticed when the provider says
-    so. `survivors`: where un-abortable tools end when the call is over (the server's group)."""
+    so; with `manual_turns` it is not used. `echo_guard`: the agent's own voice in the microphone is
+    no caller. `survivors`: where un-abortable tools end when the call is over (the server's
+    group)."""
 
     agent: Agent
     adapter: RealtimeAdapter
@@ -62,6 +69,7 @@ class RealtimeParts:
     session: SessionConfig = field(default_factory=SessionConfig)
     barge_in: BargeInConfig = field(default_factory=BargeInConfig)
     greeting: str = ""
+    echo_guard: bool = True
     survivors: asyncio.TaskGroup | None = None
 
 
@@ -76,9 +84,12 @@ class _Life:
     barging: Barging
     commanding: Commanding
     resampler: Resampler
-    vad: Vad | None
+    ear: Ear
     origin: int | None = None
     """Input sample of the call at which the session's sound begins."""
+    deaf: bool = False
+    hears: bool = False
+    """The session was told that the caller speaks."""
 
 
 class RealtimeBrain:
@@ -91,8 +102,6 @@ class RealtimeBrain:
         self._early: deque[AudioFrame] = deque(maxlen=EARLY_FRAMES)
         self._at = 0
         self._running = False
-        self._voice_at = 0
-        """Input sample up to which the caller's voice is known."""
 
     @property
     def name(self) -> str:
@@ -107,6 +116,7 @@ class RealtimeBrain:
         if self._running:
             raise RuntimeError("the brain is running already")
         self._running = True
+        self._early.clear()  # the input of an earlier life
         try:
             async with asyncio.TaskGroup() as group:
                 await self._live(line, group)
@@ -149,8 +159,7 @@ class RealtimeBrain:
             self._listen(life, self._early.popleft())
         self._listen(life, frame)
         life.playout.tick()
-        voiced = life.vad is not None and life.vad.voiced
-        life.barging.tick(self._at, voiced=voiced)
+        life.barging.tick(self._at, voiced=life.ear.voiced)
         self._rest(life)
 
     def _listen(self, life: _Life, frame: AudioFrame) -> None:
@@ -158,25 +167,48 @@ class RealtimeBrain:
             life.origin = frame.at
         samples = frame.array()
         if life.commanding.deaf:
-            samples = samples * 0
-        elif life.vad is not None:
-            for event in life.vad.process(samples, frame.at):
-                life.line.emit(call.Vad(event=event.kind, position=event.position))
-                self._voice(life, event.kind, event.position)
-                if self._takes_turns and self._parts.session.interruption:
-                    life.barging.voice(event)
+            self._hush(life)
+            samples = np.zeros_like(samples)
+        else:
+            life.deaf = False
+            for notice in life.ear.notice(frame.at, samples):
+                self._voice(life, notice, frame.end)
         life.session.send_audio(life.resampler.feed(samples).tobytes())
 
-    def _voice(self, life: _Life, kind: str, position: int) -> None:
+    def _hush(self, life: _Life) -> None:
+        """The microphone closes: whatever was being said is over."""
+        if life.deaf:
+            return
+        life.deaf = True
+        life.ear.reset()
+        life.barging.forget()
+        life.telling.speech_began(None)
+        self._boundary(life, False)
+
+    def _voice(self, life: _Life, notice: Notice, at: int) -> None:
         """What the local detector says is worth knowing to the session as well."""
-        if kind in ("start", "misfire"):
-            life.telling.speech_began(position if kind == "start" else None)
-        elif kind == "confirmed":
-            life.session.user_speech(True)
-        elif kind == "end":
-            life.telling.speech_ended(position)
-            life.session.user_speech(False)
-            life.session.resume_output()
+        kind, position = notice.kind, notice.position
+        if kind != "echo":
+            life.line.emit(call.Vad(event=kind, position=position))
+        match kind:
+            case "start":
+                life.telling.speech_began(position)
+            case "misfire" | "echo":
+                life.telling.speech_began(None)
+                self._boundary(life, False)
+            case "confirmed":
+                self._boundary(life, True)
+            case "end":
+                life.telling.speech_ended(position)
+                self._boundary(life, False)
+                life.session.resume_output()
+        if self._takes_turns and self._parts.session.interruption:
+            life.barging.voice(kind, position, at)
+
+    def _boundary(self, life: _Life, speaks: bool) -> None:
+        if life.hears != speaks:
+            life.hears = speaks
+            life.session.user_speech(speaks)
 
     def signal(self, signal: Signal) -> None:
         """Pictures; the call itself sees to the rest."""
@@ -251,18 +283,20 @@ class RealtimeBrain:
     def _user_words(self, life: _Life, words: Words) -> None:
         text = life.telling.user_words(words)
         if self._takes_turns:
-            life.barging.words(text, self._at)
+            # Words of the turn that is being answered may come while its answer sounds.
+            if not life.telling.taken(words.item_id):
+                life.barging.words(text, self._at)
         elif life.playout.sounding and classify(text, self._parts.barge_in.lexicon) == "stop":
             life.session.interrupt("stop_word")
 
     def _stopped(self, life: _Life, items: tuple[AnswerHeard, ...]) -> None:
-        if items or life.barging.paused:
-            life.barging.over(life.commanding.reason or "words")
+        reason = life.commanding.reason or "words"
+        life.barging.over(reason, audible=life.playout.cut_short)
         life.telling.cut(items, life.line.out)
         life.commanding.stopped()
 
     def _started(self, item_id: str, out: int) -> None:
-        if self._life is not None:
+        if self._life is not None and self._life.session.live:
             self._life.session.notify_playback(True)
             self._life.telling.sounds(item_id, out)
 
@@ -280,8 +314,10 @@ class RealtimeBrain:
         session, sounding = life.session, life.playout.sounding
         working = session.working
         life.telling.rest(working=working, sounding=sounding, out=life.line.out)
-        if session.state == "connecting":
+        if session.state == "connecting" or not session.live:
             return
+        if not (sounding or working) and life.barging.paused:
+            life.barging.forget()  # nothing is left to be held back
         if sounding and (life.playout.audible or life.barging.paused):
             life.telling.mode("speaking")
         elif working or not life.telling.answering:
@@ -316,7 +352,8 @@ class RealtimeBrain:
             parts.barge_in,
             cut=session.stop_speech,
             protected=lambda: bool(parts.agent.display.pending),
-            speaking=lambda: playout.audible,
+            working=lambda: playout.sounding or session.working,
+            audible=lambda: playout.audible,
         )
         commanding = Commanding(
             session, playout, telling, spawn, line, manual=parts.session.manual_turns
@@ -329,8 +366,20 @@ class RealtimeBrain:
             barging=barging,
             commanding=commanding,
             resampler=Resampler(PIPELINE.rate, self._can.input_format.rate),
-            vad=None if parts.vad is None else parts.vad(),
+            ear=self._ear(line),
         )
+
+    def _ear(self, line: Line) -> Ear:
+        parts = self._parts
+        vad = None if parts.vad is None or parts.session.manual_turns else parts.vad()
+        echo = EchoGuard(line.reference) if parts.echo_guard else None
+
+        def broken(error: Exception) -> None:
+            log.error("the detector failed", exc_info=error)
+            message = f"{type(error).__name__}: {error}"
+            line.emit(call.Problem(code="ERR_VAD", stage="vad", message=message))
+
+        return Ear(vad, echo, lambda: line.unplayed, broken)
 
 
 def _settings(provider: str) -> dict[PartName, str]:

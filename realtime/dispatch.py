@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 
 from .due import Parts
-from .entries import UserEntry
 from .events import (
     LOST,
     Audio,
@@ -37,7 +36,8 @@ class Dispatch:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._with_calls: set[str] = set()
+        self._answering: dict[str, int] = {}
+        """How often an answer had been owed when each running response began."""
         self._inferred = False
         """The user speaks, as an interruption says; nothing else told so."""
 
@@ -141,13 +141,9 @@ class Dispatch:
 
     def _user_words(self, event: Words) -> None:
         parts = self._parts
-        before = parts.ledger.user_text(event.item_id)
-        entry = parts.ledger.words(event)
-        if event.final and isinstance(entry, UserEntry):
-            if entry.stored:
-                parts.later(partial(parts.ledger.correct, entry, before))
-            else:
-                parts.later(parts.ledger.flush)
+        parts.ledger.words(event)
+        if event.final:
+            parts.later(parts.ledger.flush)
         parts.made.notify(event)
 
     def _user_turn(self, event: UserTurn) -> None:
@@ -173,6 +169,7 @@ class Dispatch:
                 if self._inferred:
                     self._inferred = False
                     parts.floor.user(False)
+                self._answering[response_id] = parts.due.count
                 parts.floor.response(response_id, runs=True)
                 parts.due.speech = False  # whatever waited to be spoken about is known to it
                 parts.asks.started(event)
@@ -183,9 +180,9 @@ class Dispatch:
                 parts.ledger.item_done(item_id)
                 parts.made.notify(event)
                 parts.later(parts.ledger.flush)
-                parts.later(partial(self._answered, parts.due.count))
+                count = self._answering.get(parts.report.current, parts.due.count)
+                parts.later(partial(self._answered, count))
             case ToolCalls():
-                self._with_calls.add(event.response_id)
                 parts.due.owe_answer()
                 parts.ledger.acted(parts.link.heard)
                 parts.report.calls(event)
@@ -196,11 +193,11 @@ class Dispatch:
     def _response_done(self, event: ResponseDone) -> None:
         parts = self._parts
         lost = event.status == "cancelled" and event.reason == LOST
-        called = event.response_id in self._with_calls
-        self._with_calls.discard(event.response_id)
+        count = self._answering.pop(event.response_id, parts.due.count)
         if not lost:
             parts.asks.ended(event)
-            parts.due.answer = parts.due.answer and called
+            if count == parts.due.count:  # neither called tools nor was overtaken by a turn
+                parts.due.answer = False
         if event.status == "failed":
             parts.problem("ERR_REALTIME_RESPONSE", "agent", event.reason or "the response failed")
         parts.report.ended(event)

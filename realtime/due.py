@@ -6,7 +6,7 @@ and `run` itself (the connection) work with it. Values and references; it does n
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
 from ..adapters.errors import AdapterError
@@ -15,7 +15,7 @@ from ..core.cancel import CancelToken
 from ..core.live import LiveConversation
 from .asks import Asks
 from .config import SessionConfig
-from .feed import Feed
+from .feed import Feed, Tell
 from .floor import Floor
 from .history import Ledger
 from .link import Link
@@ -27,8 +27,7 @@ from .report import Report
 from .session_events import SessionEvent
 from .summaries import Summaries
 from .tools import ToolPath
-
-Job = Callable[[], Awaitable[None]]
+from .worker import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,8 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """One run's parts. `later` orders work behind all that was ordered before; `spawn` starts a
+    """One run's parts. `tell` gives the provider a command if it knows by now what was said on
+    earlier connections; `later` orders work behind all that was ordered before; `spawn` starts a
     task of the session's group; `problem` tells the host (code, stage, message)."""
 
     made: Made
@@ -91,7 +91,8 @@ class Parts:
     summaries: Summaries
     report: Report
     due: Due
+    tell: Tell
     later: Callable[[Job], None]
-    spawn: Callable[[Coroutine[None, None, None]], None]
+    spawn: Callable[[Coroutine[None, None, None]], object]
     problem: Callable[[str, str, str], None]
     token: CancelToken = field(default_factory=CancelToken)

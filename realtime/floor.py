@@ -39,6 +39,11 @@ class Floor:
         return bool(self._responses)
 
     @property
+    def responses(self) -> frozenset[str]:
+        """Those that the model works on."""
+        return frozenset(self._responses)
+
+    @property
     def tools_run(self) -> bool:
         return self._tools > 0
 

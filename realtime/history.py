@@ -156,13 +156,10 @@ class Ledger:
     def so_far(self, items: Iterable[str]) -> tuple[AnswerHeard, ...]:
         """What is known of these answers now."""
         entries = [entry for item in items if (entry := self.answer(item)) is not None]
+        known = [(entry, entry.hearing.played or Played(0, complete=False)) for entry in entries]
         return tuple(
-            told(
-                entry,
-                entry.heard(entry.hearing.played or Played(0, complete=False)),
-                interrupted=True,
-            )
-            for entry in entries
+            told(entry, entry.heard(played), interrupted=not played.complete)
+            for entry, played in known
         )
 
     def settle(self, played: Mapping[str, Played]) -> None:
@@ -219,14 +216,14 @@ class Ledger:
             return None
         return head.since + self._words_wait_s
 
-    async def written(self, limit_s: float) -> None:
-        """Everything said before now is in the store, if its words come within `limit_s`; after
-        that it is written with those there are, unless an answer before it is still being spoken.
-        """
+    async def written(self, limit_s: float, *, answers: bool = False) -> None:
+        """Everything the user said before now is in the store, if its words come within `limit_s`;
+        after that it is written with those there are, unless an answer before it is still being
+        spoken. `answers`: the ends of those are awaited as well."""
         until = asyncio.get_running_loop().time() + limit_s
         waits = list(self._open)
         await self.flush()
-        while any(entry in self._open and spoken(entry) for entry in waits):
+        while any(entry in self._open and (answers or spoken(entry)) for entry in waits):
             if asyncio.get_running_loop().time() >= until:
                 self._close_words(waits)
                 return await self.flush()
@@ -236,11 +233,12 @@ class Ledger:
                     await self._moved.wait()
             await self.flush()
 
-    def lost(self) -> bool:
+    def lost(self, *, last: bool = False) -> bool:
         """The connection is gone. A turn of the user that has no answer yet and is not known in
-        full is dropped: the caller's sound of it will be replayed. All else is as whole as it will
-        be. Returns whether anything was dropped."""
-        answered = dropped = False
+        full is dropped: the caller's sound of it will be replayed, unless this was the `last` one.
+        All else is as whole as it will be. Returns whether anything was dropped."""
+        answered, dropped = last, False
+        self._moved.set()
         for entry in reversed(list(self._open)):
             if isinstance(entry, AnswerEntry):
                 answered = answered or entry.samples > 0 or bool(entry.text)

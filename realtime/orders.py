@@ -17,14 +17,23 @@ from .commands import AppendContext, CommitTurn, RequestResponse, SendText, Spee
 from .dispatch import Dispatch
 from .due import Parts
 
+TEXT_WAITS_S = 1.0
+"""How long typed words wait for what was said before them, so that history has that first."""
+
 
 class Orders:
     """See the module. Futures are done when the answer is over (ResponseDone), also when it was
-    cut or given up, and cancelled with the session."""
+    cut or given up, fail when it could not be asked for, and are cancelled with the session."""
 
     def __init__(self, parts: Parts, dispatch: Dispatch) -> None:
         self._parts = parts
         self._dispatch = dispatch
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def close(self) -> None:
+        """The session is over: who still waits is cancelled."""
+        for waiting in list(self._waiting):
+            waiting.cancel()
 
     # ---- words for the agent
 
@@ -36,11 +45,19 @@ class Orders:
         return ask.done
 
     async def _say(self, ask: Ask, text: str) -> None:
-        parts = self._parts
         if ask.done.done():
             return
+        try:
+            await self._take(ask, text)
+        except Exception as error:
+            self._parts.asks.fail(ask, error)
+            raise
+
+    async def _take(self, ask: Ask, text: str) -> None:
+        parts = self._parts
         await parts.feed.turn("user_speech")
         parts.due.wake = False
+        await parts.ledger.written(TEXT_WAITS_S, answers=True)
         added = await parts.made.live.add_user(text, playback=True)
         parts.report.user_message_id = added.user.id
         if added.answers:
@@ -49,15 +66,16 @@ class Orders:
             return
         told = frozenset(one.id for one in added.stored)
         for before in added.stored[:-1]:
-            parts.link.tell(AppendContext(before.text))
-        if parts.link.tell(SendText(added.user.text, request_id=ask.id)):
+            parts.tell(AppendContext(before.text))
+        parts.asks.tell(ask)
+        if parts.tell(SendText(added.user.text, request_id=ask.id)):
             parts.ledger.tell_known(told)
 
     def _speak_hook(self, ask: Ask, text: str) -> None:
         """A hook answered in the model's place: its words are read out as they are."""
-        command = RequestResponse(text, request_id=ask.id, verbatim=True)
-        ask.verbatim, ask.again = True, command
-        self._parts.link.tell(command)
+        ask.again = RequestResponse(text, request_id=ask.id, verbatim=True)
+        ask.verbatim = True
+        self._parts.tell(self._parts.asks.tell(ask))
 
     def respond(self, instruction: str, *, verbatim: bool = False) -> asyncio.Future[None]:
         """An answer without the user; the instruction is no history."""
@@ -67,7 +85,7 @@ class Orders:
 
     async def _request(self, ask: Ask) -> None:
         if not ask.done.done():
-            self._parts.link.tell(ask.again)
+            self._parts.tell(self._parts.asks.tell(ask))
 
     def inject(self, kind: Literal["user", "context"], text: str) -> asyncio.Future[None]:
         """`user`: spoken about; `context`: only known."""
@@ -75,7 +93,7 @@ class Orders:
             ask = self._parts.asks.new(typed=True)
             self._parts.later(partial(self._say, ask, text))
             return ask.done
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done = self._future()
         self._parts.later(partial(self._add_context, text, done))
         return done
 
@@ -117,7 +135,7 @@ class Orders:
         elif parts.made.can.turn_taking == "full_duplex":
             parts.due.begun = False
         parts.link.tell(SpeechBoundary(speaks))
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done = self._future()
         parts.later(partial(_finish, done))
         return done
 
@@ -140,8 +158,13 @@ class Orders:
             parts.due.speech = parts.due.speech or due or joined
             return
         parts.report.user_message_id = None
-        ask = parts.asks.new()
-        parts.link.tell(ask.again)
+        parts.tell(parts.asks.tell(parts.asks.new()))
+
+    def _future(self) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(done)
+        done.add_done_callback(self._waiting.discard)
+        return done
 
 
 async def _finish(done: asyncio.Future[None]) -> None:

@@ -44,6 +44,9 @@ class Output:
         self._flush = flush
         self._void: set[str] = set()
         self._open: dict[str, None] = {}
+        self._ended: frozenset[str] = frozenset()
+        """Responses that were under way when the sound was stopped: what comes of them late is not
+        heard either, whichever item it belongs to."""
         self.closed = False
         """Nothing passes until `resume` (full duplex: the model may go on talking)."""
         self.late = 0
@@ -51,10 +54,10 @@ class Output:
         self.answers = 0
         """Interrupted events that answer stops of ours and are still to come."""
 
-    def audio(self, event: Audio) -> bool:
-        """Sound came; whether it may be played."""
+    def audio(self, event: Audio, response_id: str) -> bool:
+        """Sound of a response came; whether it may be played."""
         samples = len(event.pcm) // 2
-        if self.closed or event.item_id in self._void:
+        if self.closed or event.item_id in self._void or response_id in self._ended:
             self._keep_out(event.item_id, samples)
             return False
         self._open[event.item_id] = None
@@ -77,9 +80,11 @@ class Output:
         self._void.update(self._open)
         self._void.update(item for item, played in cut.now.items() if not played.complete)
         self._open.clear()
+        if self._can.turn_taking != "full_duplex":  # its responses are no answers to anything
+            self._ended = self._floor.responses
         self._ledger.cut(cut.now)
         self._floor.playing(False)
-        self._notify(OutputStopped(self._ledger.so_far(_unheard(cut.now))))
+        self._notify(OutputStopped(self._ledger.so_far(cut.now)))
         if cut.settled.done():
             self._send(_unheard(cut.settled.result()), cancel=cancel)
             self._settle(cut.settled.result())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 
+from ..media.errors import LineClosed
 from ..media.format import AudioFormat
 from ..media.frame import AudioFrame
 from ..media.line import Line
@@ -55,6 +57,8 @@ class Playout:
         self._queued = 0
         self._more = asyncio.Event()
         self._count = 0
+        self.cut_short = False
+        """The latest cut ended something that was being heard."""
         self.dropped = 0
         """Samples that found the queue full."""
 
@@ -73,16 +77,18 @@ class Playout:
     def cut(self) -> OutputCut:
         """Silence now, of all that was handed out."""
         cut = self._line.cut()
+        over = {step.segment for step in self._line.progress() if step.event == "ended"}
+        self.cut_short = self.audible
         items, self._items = self._items, {}
         self._queue.clear()
         self._queued = 0
-        now = self._told(items, cut.heard)
+        now = self._told(items, cut.heard, over)
         settled: asyncio.Future[Mapping[str, Played]] = asyncio.get_running_loop().create_future()
 
         def settle(truth: asyncio.Future[tuple[Heard, ...]]) -> None:
             if not settled.done():
                 final = () if truth.cancelled() else truth.result()
-                settled.set_result(self._told(items, final) if final else now)
+                settled.set_result(self._told(items, final, over) if final else now)
 
         if cut.settled.done():
             settle(cut.settled)
@@ -132,8 +138,11 @@ class Playout:
                 self._idle()
 
     async def run(self) -> None:
-        """Task of the brain's group: give the line what is queued, for as long as the call lives.
-        Raises LineClosed at its end."""
+        """Task of the brain's group: give the line what is queued, until the line closes."""
+        with suppress(LineClosed):
+            await self._give()
+
+    async def _give(self) -> None:
         at = 0
         while True:
             if not self._queue:
@@ -153,14 +162,19 @@ class Playout:
         self._queue.append((segment, pcm))
         self._more.set()
 
-    def _told(self, items: Mapping[str, _Item], heard: Sequence[Heard]) -> dict[str, Played]:
-        """What was heard of each item; one that the line never got was not heard at all."""
+    def _told(
+        self, items: Mapping[str, _Item], heard: Sequence[Heard], over: Set[int]
+    ) -> dict[str, Played]:
+        """What was heard of each item: all of those in `over`, which had ended and were not told
+        yet; nothing of one that the line never got."""
         by_segment = {one.segment: one for one in heard}
         told: dict[str, Played] = {}
         for item_id, item in items.items():
             found = by_segment.get(item.segment)
             if found is None:
-                told[item_id] = Played(0, complete=False)
+                whole = item.segment in over
+                ms = item.given * 1000 // self._format.rate if whole else 0
+                told[item_id] = Played(ms, complete=whole)
                 continue
             whole = item.done and found.samples >= item.given
             ms = found.samples * 1000 // self._format.rate

@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
 
 from ..adapters.errors import AdapterError, ProviderRefused
 from ..core.cancel import CancelToken
 from ..core.requests import Wake
 from .asks import GO_ON, Asks
-from .commands import AppendContext, SendImage
+from .commands import AppendContext, ProviderCommand, SendImage
 from .dispatch import Dispatch
-from .due import Due, Job, Made, Parts
+from .due import Due, Made, Parts
 from .events import RealtimeEvent, Used
 from .feed import Feed
 from .floor import Floor
@@ -33,11 +33,10 @@ from .report import Report
 from .session_events import SessionProblem, StateChanged
 from .summaries import Summaries, transcript
 from .tools import ToolParts, ToolPath
+from .worker import Worker
 
 log = logging.getLogger(__name__)
 
-MAX_JOBS = 4_096
-"""Work that may wait. A session that is so far behind its provider is beyond help."""
 MARGIN_S = 2.0
 """Sound that is replayed although nobody was heard in it: a voice is noticed a little late."""
 MAX_UNSEEN = 4
@@ -51,11 +50,16 @@ class Run:
     def __init__(self, made: Made, group: asyncio.TaskGroup) -> None:
         self._made = made
         self._group = group
-        self._jobs: asyncio.Queue[Job] = asyncio.Queue(MAX_JOBS)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._worker = Worker(
+            due_at=self._due_at, overdue=self._overdue, failed=self._failed, full=self._full
+        )
+        self.later = self._worker.later
         self._seeded: frozenset[str] = frozenset()
         self._unseen: deque[SendImage] = deque(maxlen=MAX_UNSEEN)
         self._margin = round(made.can.input_format.rate * MARGIN_S)
+        self._introduced = 0
+        """The connection, by its number, that knows what was said on earlier ones."""
         self._replayed = False
         """The provider hears the latest turn of the user again, and will answer it by itself."""
         self._parts = self._assemble()
@@ -68,9 +72,10 @@ class Run:
         """Connect for the first time. Raises AdapterError, and what preparing a setup raised."""
         await self._parts.link.open(resume_handle)
 
-    async def close(self, patience_s: float) -> Used:
-        """Everything that was said reaches history; the provider's last word is awaited so long.
-        Every task of this run has ended or is cancelled afterwards."""
+    async def close(self, patience_s: float, store_s: float) -> Used:
+        """Everything that was said reaches history; the provider's last word is awaited so long,
+        then orders that wait and the store `store_s` each. Every task of this run has ended or is
+        cancelled afterwards, nobody waits for an order, and what failed was told."""
         parts = self._parts
         parts.token.abort("the call ended", tools=True)
         cut = self._made.playback.cut()
@@ -80,16 +85,29 @@ class Run:
                 await parts.link.close()
         except TimeoutError:
             log.info("the provider took too long to end the session")
-        parts.ledger.lost()
-        parts.asks.close()
-        parts.report.close()
-        parts.floor.close()
-        try:
-            await parts.ledger.flush(last=True)
         finally:
-            for task in self._tasks:
-                task.cancel()
+            try:
+                await self._worker.safely(self._put_away(store_s))
+            finally:
+                parts.asks.close()
+                self.orders.close()
+                parts.report.close()
+                parts.floor.close()
+                for task in self._tasks:
+                    task.cancel()
         return parts.link.used or Used()
+
+    async def _put_away(self, store_s: float) -> None:
+        """What was ordered before the end is done, and what was said is written."""
+        ledger = self._parts.ledger
+        ledger.lost(last=True)
+        try:
+            async with asyncio.timeout(store_s):
+                await self._worker.worked_off()
+        except TimeoutError:
+            log.warning("the store or a preparer is too slow for the end of the call")
+        async with asyncio.timeout(store_s):
+            await ledger.flush(last=True)
 
     def send_audio(self, pcm: bytes) -> None:
         """The caller's next samples. Silence that is long past need not be sent again, where
@@ -111,46 +129,27 @@ class Run:
     def parts(self) -> Parts:
         return self._parts
 
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """A task of the session's group whose failure is told and ends nothing else."""
-        task = self._group.create_task(self._safely(work))
+        task = self._group.create_task(self._worker.safely(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def later(self, job: Job) -> None:
-        """Do this in order, behind all that was ordered before."""
-        try:
-            self._jobs.put_nowait(job)
-        except asyncio.QueueFull:
-            stuck = "the store or a preparer holds the session up"
-            self._made.fail(AdapterError("ERR_REALTIME_OVERLOAD", stuck))
+        return task
 
     def woken(self, wake: Wake) -> None:
         """Something from outside asks for a turn (spec/voice 18.8)."""
         self._parts.due.wake = True
         self._parts.floor.wait_again()
 
+    def _tell(self, command: ProviderCommand) -> bool:
+        """Until a new connection is introduced, it is told as little as while none is open: what
+        is asked of it then is told once."""
+        link = self._parts.link
+        return link.number == self._introduced and link.tell(command)
+
     # ---- the worker
 
-    async def _work(self) -> None:
-        """Task of the session's group: the one who writes, tells and prepares, in order."""
-        while True:
-            try:
-                async with asyncio.timeout_at(self._deadline()):
-                    job = await self._jobs.get()
-            except TimeoutError:
-                job = self._overdue
-            await self._safely(job())
-
-    async def _safely(self, work: Awaitable[None]) -> None:
-        try:
-            await work
-        except Exception as error:
-            log.warning("a step of the session failed", exc_info=error)
-            code = getattr(error, "code", "ERR_REALTIME")
-            self._problem(str(code), "agent", str(error) or type(error).__name__)
-
-    def _deadline(self) -> float | None:
+    def _due_at(self) -> float | None:
         """When to look without being told: words that never came, sound that has run out."""
         playback = self._made.playback
         ends = playback.ends_at if isinstance(playback, EstimatedPlayback) else None
@@ -165,6 +164,14 @@ class Run:
             if playback.ends_at is None:
                 self._parts.floor.playing(False)
         await self._parts.ledger.flush()
+
+    def _failed(self, error: Exception) -> None:
+        code = getattr(error, "code", "ERR_REALTIME")
+        self._problem(str(code), "agent", str(error) or type(error).__name__)
+
+    def _full(self) -> None:
+        stuck = "the store or a preparer holds the session up"
+        self._made.fail(AdapterError("ERR_REALTIME_OVERLOAD", stuck))
 
     # ---- the connection
 
@@ -222,14 +229,16 @@ class Run:
     async def opened(self) -> None:
         """The first connection is open: what is known beside history goes in, and then, in order,
         what was asked for meanwhile."""
+        self._introduced = self._parts.link.number
         self._parts.ledger.seeded(self._seeded)
         await self._parts.feed.opened(fresh=True)
-        self.spawn(self._work())
+        self.spawn(self._worker.run())
 
     async def _reopened(self, told: Reconnected) -> None:
         """A new connection carries the session. What it missed is told, and what the old one owed
         is asked again: a question once, an answer from where it was heard (DESIGN 5.8)."""
         parts = self._parts
+        self._introduced = parts.link.number
         parts.ledger.seeded(self._seeded)
         await parts.feed.opened(fresh=not told.state_restored)
         await self._tell_missed()
@@ -239,7 +248,8 @@ class Run:
         for command in again:
             parts.link.tell(command)
         if not again and parts.due.answer and not self._replayed and not parts.tools.running:
-            parts.link.tell(parts.asks.new(GO_ON if parts.ledger.answer_begun else "").again)
+            ask = parts.asks.new(GO_ON if parts.ledger.answer_begun else "")
+            parts.link.tell(parts.asks.tell(ask))
         self._replayed = False
 
     async def _tell_missed(self) -> None:
@@ -306,7 +316,7 @@ class Run:
         feed = Feed(
             made.live,
             made.can,
-            link.tell,
+            self._tell,
             reconnect=link.move,
             told=ledger.tell_known,
             report=lambda stage, error: self._problem("ERR_TURN_PREPARER", stage, str(error)),
@@ -319,7 +329,11 @@ class Run:
             ledger=ledger,
             feed=feed,
             floor=floor,
-            asks=Asks(floor.expect, self._given_up),
+            asks=Asks(
+                floor.expect,
+                self._given_up,
+                held_up=lambda: floor.responding or link.state.phase != "open",
+            ),
             tools=self._tool_path(link, ledger, feed, floor),
             output=self._output(link, ledger, floor),
             summaries=Summaries(
@@ -332,6 +346,7 @@ class Run:
             ),
             report=Report(made.live),
             due=Due(),
+            tell=self._tell,
             later=self.later,
             spawn=self.spawn,
             problem=self._problem,

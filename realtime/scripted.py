@@ -251,10 +251,12 @@ class ScriptedConnection:
                 self.emit(Interrupted(self._mouth.speaking))
                 if cancel and self._adapter.capabilities.can_cancel:
                     self._mouth.cut()
+            case _ if not self.setup.manual_turns:
+                pass  # it has an ear of its own
             case SpeechBoundary(speaking) if speaking:
                 self._ear.begin()
             case _:
-                heard = self._ear.end() if self.setup.manual_turns else None
+                heard = self._ear.end()
                 if heard is not None:
                     self._take(heard)
 

@@ -16,8 +16,8 @@ from typing import Literal, Unpack
 
 from ..adapters.errors import AdapterError
 from ..core.agent import Agent
-from ..core.cancel import Unsubscribe
-from ..core.errors import UsageError
+from ..core.cancel import AbortScope, CancelToken, Unsubscribe
+from ..core.errors import AbortError, UsageError
 from ..core.notify import Hearing, Subscriber
 from ..media.format import AudioFormat
 from .commands import SendImage, SendVideoFrame
@@ -35,8 +35,9 @@ from .session_events import SessionEvent, SessionProblem, StateChanged
 
 log = logging.getLogger(__name__)
 
-CLOSE_S, HURRY_S = 14.0, 0.8
-"""How long the provider may take for its last word: at a stop, and when the call is hung up."""
+CLOSE_S, HURRY_S = (14.0, 5.0), (0.8, 0.5)
+"""How long the provider may take for its last word, and the store for what is not written yet: at a
+stop, and when the call is hung up (DESIGN 5.10)."""
 NOT_LIVE = "the session is not live: call start() first, and nothing after stop()"
 
 
@@ -79,6 +80,8 @@ class RealtimeSession:
         self._stopping = asyncio.Event()
         self._opened = asyncio.Event()
         self._failure: AdapterError | None = None
+        self._broken: Exception | None = None
+        self._leaving = CancelToken()
         self._used = Used()
 
     # ---- life
@@ -133,8 +136,9 @@ class RealtimeSession:
         """Live until `stop`, or until the provider is lost for good; once. Gives the final usage.
 
         Waits for the agent's turn queue first (row 87). Raises AdapterError when it cannot be
-        opened, or when it ended by itself. Cancelled: the conversation is in the store, everything
-        is closed. Un-abortable tools end in `survivors`.
+        opened, or when it ended by itself, and StoreError when history cannot be read for that.
+        Cancelled: the conversation is in the store, everything is closed. Un-abortable tools end
+        in `survivors`.
         """
         if self._run is not None or self._state == "closed":
             raise UsageError("run: a session lives once; make a new one for the next call")
@@ -143,7 +147,7 @@ class RealtimeSession:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self.agent.running(survivors))
                 hold = await stack.enter_async_context(
-                    self.agent.turn_queue.hold("realtime session")
+                    self.agent.turn_queue.hold("realtime session", self._leaving)
                 )
                 self._seat(stack)
                 async with asyncio.TaskGroup() as group:
@@ -151,28 +155,38 @@ class RealtimeSession:
                     if self.config.events:
                         hold.on_wake(run.woken)
                     await self._live(run, resume_handle)
+        except AbortError:
+            if not self._stopping.is_set():
+                raise
+            log.debug("stopped before it had its turn")
         finally:
             self._run = None
             self._tell(StateChanged("closed"))
             self._opened.set()
-        if self._failure is not None:
-            raise self._failure
+        if (error := self._broken or self._failure) is not None:
+            raise error
         return self._used
 
     async def _live(self, run: Run, resume_handle: str | None) -> None:
-        patience_s = CLOSE_S
+        patience = CLOSE_S
         try:
-            await run.open(resume_handle)
-            await run.opened()
+            async with AbortScope(self._leaving):
+                await run.open(resume_handle)
+                await run.opened()
             self._opened.set()
             await self._stopping.wait()
+        except AbortError:
+            log.debug("stopped before it opened")
         except AdapterError as error:
             self._failure = error
+        except Exception as error:
+            self._broken = error
         except asyncio.CancelledError:
-            patience_s = HURRY_S
+            patience = HURRY_S
             raise
         finally:
-            self._used = await run.close(patience_s)
+            self._stopping.set()
+            self._used = await run.close(*patience)
 
     def _seat(self, stack: AsyncExitStack) -> None:
         for subscriber in self._subscribers:
@@ -223,7 +237,11 @@ class RealtimeSession:
             raise
         if self._state == "closed":
             await self.stop()
-            raise self._failure or AdapterError("ERR_REALTIME_CLOSED", "stopped before it opened")
+            raise (
+                self._broken
+                or self._failure
+                or AdapterError("ERR_REALTIME_CLOSED", "stopped before it opened")
+            )
 
     async def _lived(self, resume_handle: str | None) -> None:
         """The one task of `start`; `stop` joins it. A failure is kept for whoever asks."""
@@ -231,13 +249,18 @@ class RealtimeSession:
             await self.run(resume_handle=resume_handle)
         except AdapterError as error:
             self._failure = error
+        except Exception as error:
+            self._broken = error
 
     async def stop(self) -> Used:
         """End the session and wait for the provider's final usage. Concurrent stops share one
         ending; each gets the same usage (row 90). Raises what the ending raised, after it."""
         self._stopping.set()
+        self._leaving.abort("stopped")
         if self._life is not None:
-            await asyncio.shield(self._life)
+            await asyncio.wait([self._life])
+            if not self._life.cancelled():
+                self._life.result()
         return self._used
 
     # ---- what goes in

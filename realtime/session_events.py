@@ -59,8 +59,8 @@ class AnswerHeard:
 @dataclass(frozen=True, slots=True)
 class OutputStopped:
     """All sound handed out so far is void: what is not played yet must not be played. `items` are
-    those that were stopped before their end, with what was heard of them as far as is known now;
-    AnswerHeard tells the truth of each."""
+    those that sounded or waited, with what was heard of them as far as is known now (all of one
+    whose end was not told yet); AnswerHeard tells the truth of each."""
 
     items: tuple[AnswerHeard, ...] = ()
 

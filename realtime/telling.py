@@ -107,6 +107,11 @@ class Telling:
             self._user_said(said, partial=True)
         return text
 
+    def taken(self, item_id: str) -> bool:
+        """The provider has the turn that these are words of."""
+        said = self._users.get(item_id)
+        return said is not None and said.turn is not None
+
     def turn_taken(self, stored: TurnStored, position: Callable[[int], int]) -> None:
         """The provider has the caller's turn; positions become those of the call."""
         self._turn += 1
