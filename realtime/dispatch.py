@@ -68,7 +68,7 @@ class Dispatch:
 
     def _audio(self, event: Audio) -> None:
         parts = self._parts
-        if not parts.output.audio(event):
+        if not parts.output.audio(event, parts.report.current):
             return
         ask = parts.asks.of(parts.report.current)
         if ask is not None:
