@@ -186,7 +186,7 @@ async def test_a_server_told_to_stop_lets_a_realtime_call_end_in_order(tmp_path:
             env=plain_environment({"OPENAI_API_KEY": KEY, "VOXGLOVE_STORE": "memory"}),
         )
         assert process.stdout is not None and process.stderr is not None
-        lines = []
+        lines: list[str] = []
         while not lines or "ready: open" not in lines[-1]:
             lines.append((await process.stdout.readline()).decode())
             assert lines[-1], "the server ended before it was ready"

@@ -29,6 +29,7 @@ export class Transcript {
     this.partial = null;
     this.users = new Map(); // turn -> bubble
     this.agents = new Map(); // turn -> {parts: [{bubble, from}], text, heardTo}
+    this.late = new Map(); // turn -> the time of an answer whose words come after its sound
     this.speaking = null; // the agent's last turn that was written
     this.atEnd = true;
   }
@@ -123,6 +124,7 @@ export class Transcript {
       if (border < to) part.bubble.words.append(unsaid(text.slice(border, to)));
     });
     this.speaking = agent;
+    if (this.late.has(agent.turn)) this.latency(this.late.get(agent.turn));
     this.scroll();
   }
 
@@ -150,9 +152,15 @@ export class Transcript {
     if (!this.root.childElementCount) this.root.append(this.empty);
   }
 
-  latency({ turn, total_ms: total, parts = [] }) {
+  latency(message) {
+    const { turn, total_ms: total, parts = [] } = message;
     const bubble = this.agents.get(turn)?.parts[0].bubble;
-    if (!bubble || total == null) return;
+    if (total == null) return;
+    if (!bubble) {
+      this.late.set(turn, message);
+      return;
+    }
+    this.late.delete(turn);
     const made = button(`answered in ${(total / 1000).toFixed(2)} s`, "", () =>
       this.onLatency(turn)
     );
@@ -174,7 +182,7 @@ export class Transcript {
   agent(turnId) {
     let agent = this.agents.get(turnId);
     if (!agent) {
-      agent = { parts: [{ bubble: null, from: 0 }], text: "", heardTo: null };
+      agent = { turn: turnId, parts: [{ bubble: null, from: 0 }], text: "", heardTo: null };
       this.agents.set(turnId, agent);
     }
     return agent;
