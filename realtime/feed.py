@@ -57,6 +57,7 @@ class Feed:
         self._events = events
         self._prompt = ""
         self._tools: tuple[ToolSpec, ...] = ()
+        self._opening: tuple[str, tuple[ToolSpec, ...]] = ("", ())
         self._said: dict[str, str] = {}
         self._joined = False
         self._turn = asyncio.Lock()
@@ -66,15 +67,25 @@ class Feed:
     async def opening(self) -> tuple[str, tuple[ToolSpec, ...]]:
         """Prepare, as before a turn; prompt and tools of the setup that is about to be sent."""
         await self._prepare("session_open")
-        self._prompt, self._tools = self._live.prompt, self._specs()
-        return self._prompt, self._tools
+        self._opening = self._live.prompt, self._specs()
+        return self._opening
 
     async def opened(self, *, fresh: bool) -> None:
-        """The connection is open: what the agent knows beside its history goes in. A resumed
-        conversation keeps what it was told; a fresh one was seeded with what is stored."""
-        if fresh:
+        """The connection is open: what changed since its setup, and what the agent knows beside
+        its history, goes in. A resumed conversation keeps what it was told; a fresh one was seeded
+        with what is stored."""
+        async with self._turn:
+            self._prompt, self._tools = self._opening
+            if fresh:
+                self._said.clear()
+            self.changes()
+            await self._context("open")
+
+    async def forgotten(self) -> None:
+        """The provider's conversation is a summary now: what it was told besides is told anew."""
+        async with self._turn:
             self._said.clear()
-        await self._context("open")
+            await self._context("open")
 
     # ---- moments of a call
 

@@ -214,9 +214,9 @@ class Run:
         outstanding = made.agent.outstanding
         history = await made.live.view_since(known)
         parts.tools.seeded(history, outstanding)
+        self._seeded = known | frozenset(message.id for message in history)
         if resumed and request.mark is None:
             history = []  # a handle that the host kept: the provider knows what it knew
-        self._seeded = known | frozenset(message.id for message in history)
         return Setup(
             instructions=prompt,
             tools=tools,
@@ -232,6 +232,7 @@ class Run:
         self._introduced = self._parts.link.number
         self._parts.ledger.seeded(self._seeded)
         await self._parts.feed.opened(fresh=True)
+        self._parts.tools.introduced()
         self.spawn(self._worker.run())
 
     async def _reopened(self, told: Reconnected) -> None:
@@ -241,6 +242,7 @@ class Run:
         self._introduced = parts.link.number
         parts.ledger.seeded(self._seeded)
         await parts.feed.opened(fresh=not told.state_restored)
+        parts.tools.introduced()
         await self._tell_missed()
         while self._unseen and parts.link.tell(self._unseen[0]):
             self._unseen.popleft()
@@ -263,7 +265,7 @@ class Run:
     async def _forgotten(self, known: frozenset[str]) -> None:
         """The provider's conversation is the summary alone now."""
         self._parts.ledger.seeded(known)
-        await self._parts.feed.opened(fresh=True)
+        await self._parts.feed.forgotten()
 
     # ---- quiet
 
@@ -365,6 +367,8 @@ class Run:
                 connection=lambda: link.number,
                 respond=lambda: not floor.user_speaks,
                 owe=self._owe,
+                owed=lambda: self._parts.due.answer,
+                failed=self._failed,
             )
         )
 
