@@ -87,9 +87,6 @@ class _Life:
     ear: Ear
     origin: int | None = None
     """Input sample of the call at which the session's sound begins."""
-    deaf: bool = False
-    hears: bool = False
-    """The session was told that the caller speaks."""
 
 
 class RealtimeBrain:
@@ -170,20 +167,16 @@ class RealtimeBrain:
             self._hush(life)
             samples = np.zeros_like(samples)
         else:
-            life.deaf = False
             for notice in life.ear.notice(frame.at, samples):
                 self._voice(life, notice, frame.end)
         life.session.send_audio(life.resampler.feed(samples).tobytes())
 
     def _hush(self, life: _Life) -> None:
         """The microphone closes: whatever was being said is over."""
-        if life.deaf:
-            return
-        life.deaf = True
-        life.ear.reset()
-        life.barging.forget()
-        life.telling.speech_began(None)
-        self._boundary(life, False)
+        if life.ear.close():
+            life.barging.forget()
+            life.telling.speech_began(None)
+            self._boundary(life, False)
 
     def _voice(self, life: _Life, notice: Notice, at: int) -> None:
         """What the local detector says is worth knowing to the session as well."""
@@ -206,8 +199,8 @@ class RealtimeBrain:
             life.barging.voice(kind, position, at)
 
     def _boundary(self, life: _Life, speaks: bool) -> None:
-        if life.hears != speaks:
-            life.hears = speaks
+        if life.ear.speaks != speaks:
+            life.ear.speaks = speaks
             life.session.user_speech(speaks)
 
     def signal(self, signal: Signal) -> None:

@@ -34,6 +34,9 @@ class Ear:
         self._vad = vad
         self._broken = broken
         self._raised = 0
+        self._closed = False
+        self.speaks = False
+        """The session was told that the caller speaks."""
         self._recent: Recent | None = None
         self._filter: EchoFilter | None = None
         if vad is not None and echo is not None:
@@ -48,6 +51,7 @@ class Ear:
 
     def notice(self, at: int, samples: Samples) -> list[Notice]:
         """Detect voice in the frame `samples` at `at`."""
+        self._closed = False
         if self._vad is None:
             return []
         if self._recent is not None:
@@ -63,9 +67,14 @@ class Ear:
             return self._filter.sift(events, at + len(samples))
         return [Notice(event.kind, event.position) for event in events]
 
-    def reset(self) -> None:
-        """Forget the voice that is being heard."""
+    def close(self) -> bool:
+        """Forget the voice that is being heard, until the next frame that is noticed; whether that
+        is news."""
+        if self._closed:
+            return False
+        self._closed = True
         if self._vad is not None:
             self._vad.reset()
         if self._filter is not None:
             self._filter.suspect = None
+        return True
