@@ -106,7 +106,7 @@ class Dispatch:
         if not parts.floor.user_speaks:
             # Where the provider tells no onsets, this is one; the end is the next sign of a turn.
             self._inferred = True
-            parts.floor.user(True)
+            parts.floor.presume_user()
         parts.output.stop(cancel=False)
 
     # ---- the user's speech

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+PRESUMED_S = 5.0
+"""Somebody who only seems to speak seems so no longer than this."""
+
 
 class Floor:
     """Belongs to one session. `on_quiet` is called once per quiet stretch, in the loop."""
@@ -17,6 +20,9 @@ class Floor:
         self._quiet_s = quiet_s
         self._on_quiet = on_quiet
         self._user = False
+        self._hosts = False
+        """The host's own word: the user speaks, whatever becomes of the connection."""
+        self._presumed: asyncio.TimerHandle | None = None
         self._playing = False
         self._responses: set[str] = set()
         self._tools = 0
@@ -59,8 +65,21 @@ class Floor:
         return not busy
 
     def user(self, speaks: bool) -> None:
+        """As the provider tells."""
+        self._forget_presumed()
         self._user = speaks
         self._changed()
+
+    def user_by_host(self, speaks: bool) -> None:
+        """As the host tells, who hears the user also while nothing is connected."""
+        self._hosts = speaks
+        self.user(speaks)
+
+    def presume_user(self) -> None:
+        """The user seems to speak. Who tells when that is over is not known: nobody, perhaps."""
+        self.user(True)
+        loop = asyncio.get_running_loop()
+        self._presumed = loop.call_later(PRESUMED_S, self.user, False)
 
     def playing(self, on: bool) -> None:
         if on != self._playing:
@@ -89,16 +108,17 @@ class Floor:
         """The connection is gone, and all of the model's work with it. Tools and sound go on."""
         self._responses.clear()
         self._expected = 0
-        self._user = False
-        self._changed()
+        self.user(self._hosts)
 
     def wait_again(self) -> None:
-        """Count the quiet from now: something new waits for it."""
-        self._changed()
+        """Something new waits for quiet: count it from now, if it is not being counted."""
+        if self._timer is None:
+            self._changed()
 
     def close(self) -> None:
         """No more timer."""
         self._closed = True
+        self._forget_presumed()
         self._stop()
 
     def _changed(self) -> None:
@@ -115,3 +135,8 @@ class Floor:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _forget_presumed(self) -> None:
+        if self._presumed is not None:
+            self._presumed.cancel()
+            self._presumed = None

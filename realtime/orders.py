@@ -128,7 +128,7 @@ class Orders:
     def boundary(self, speaks: bool) -> asyncio.Future[None]:
         """The host hears the user begin or stop; done when what a turn brings has been told."""
         parts = self._parts
-        parts.floor.user(speaks)
+        parts.floor.user_by_host(speaks)
         parts.due.spoken = speaks or bool(parts.due.spoken)
         if speaks:
             self._dispatch.turn_begins()
@@ -141,7 +141,7 @@ class Orders:
 
     def commit(self) -> None:
         """The user's turn is over now."""
-        self._parts.floor.user(False)
+        self._parts.floor.user_by_host(False)
         self._parts.link.tell(CommitTurn())
 
     # ---- by itself

@@ -70,6 +70,12 @@ class Output:
         self._playback.done(item_id)
         self._open.pop(item_id, None)
 
+    def lost(self) -> None:
+        """The connection is gone: nothing more comes of what it had begun, nor any answer."""
+        for item_id in list(self._open):
+            self.item_done(item_id)
+        self.answers = 0
+
     def stopped(self, item_id: str) -> bool:
         """This item was stopped, or came while the gate was closed."""
         return item_id in self._void
@@ -106,9 +112,9 @@ class Output:
         """Late sound of an item that was stopped, or one that begins behind the closed gate: of
         that nobody hears anything."""
         self.late += samples
+        self._ledger.sound(item_id, samples)
         if item_id not in self._void:
             self._void.add(item_id)
-            self._ledger.sound(item_id, samples)
             self._ledger.settle({item_id: Played(0, complete=False)})
 
     async def _settled(self, cut: OutputCut) -> None:

@@ -199,7 +199,7 @@ class Run:
         parts.floor.lost()
         self._replayed = parts.ledger.lost() or self._replayed
         parts.due.begun = False
-        parts.output.answers = 0
+        parts.output.lost()
 
     async def _setup(self, request: SetupRequest) -> Setup:
         """What a new connection starts from: the agent as it is now, history as it is stored."""
@@ -271,6 +271,7 @@ class Run:
 
     def _on_quiet(self) -> None:
         due = self._parts.due
+        due.begun = False  # nothing became of a turn that seemed to begin, or has not yet
         if due.wake or due.speech:
             self.later(self.orders.speak_at_pause)
         elif self._parts.summaries.due:
