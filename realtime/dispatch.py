@@ -75,6 +75,8 @@ class Dispatch:
             ask.sounded = True
             if ask.verbatim:
                 parts.ledger.unkept(event.item_id)
+        if not parts.floor.agent_speaks:
+            parts.later(parts.ledger.flush)  # the worker looks anew when sound will have run out
         parts.floor.playing(True)
         parts.made.notify(event)
 
