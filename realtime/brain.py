@@ -138,7 +138,7 @@ class RealtimeBrain:
             await life.session.run(survivors=self._parts.survivors)
         finally:
             self._life = None
-            life.telling.mode("idle")
+            life.telling.close(line.out)
             life.commanding.cancel()
             for task in tasks:
                 task.cancel()

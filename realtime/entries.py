@@ -56,12 +56,14 @@ class UserEntry:
 @dataclass(slots=True)
 class Hearing:
     """What was heard of an answer: `played` when its sound ended or was stopped, for good once
-    `settled`; `told` is what history says of that, `reported` that the host knows."""
+    `settled`; `told` is what history says of that, `reported` that the host knows.
+    `partial`: it was stopped before all of it had come, so its length says nothing of its words."""
 
     played: Played | None = None
     settled: bool = False
     told: tuple[str, Played] | None = None
     reported: bool = False
+    partial: bool = False
 
 
 @dataclass(slots=True)
@@ -113,7 +115,7 @@ class AnswerEntry:
         segment = SegmentText(self.rate)
         segment.add(self.text)
         segment.sound(self.samples)
-        if self.done:
+        if self.done and (self.words_closed or not self.hearing.partial):
             segment.close()
         found = segment.heard(played.ms * self.rate // 1000)
         return Heard(found.text, found.unheard, estimated=True)

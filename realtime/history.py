@@ -152,6 +152,7 @@ class Ledger:
             entry = self.answer(item_id)
             if entry is not None and not entry.hearing.settled:
                 entry.hearing.played = heard
+                entry.hearing.partial = entry.hearing.partial or not entry.done
 
     def so_far(self, items: Iterable[str]) -> tuple[AnswerHeard, ...]:
         """What is known of these answers now."""

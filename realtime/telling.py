@@ -7,7 +7,7 @@ know which brain is on the line (CONTRACTS A). Owned by one run of a brain; it d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..media import events as call
@@ -37,6 +37,9 @@ class _Answer:
     gen: int
     marks: _Marks
     texts: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
+    broken: bool = False
+    """One of its items was not heard to its end."""
     waits: dict[str, None] = field(default_factory=dict)
     audible: bool = False
 
@@ -215,24 +218,22 @@ class Telling:
             answer.waits.pop(told.item_id, None)
             if told.kept:
                 answer.texts.append(told.text.strip())
+                answer.heard.append(told.heard.strip())
+            answer.broken = answer.broken or told.interrupted
 
     def cut(self, stopped: tuple[AnswerHeard, ...], out: int) -> None:
         """The answer was stopped; what was heard of it is known as far as now."""
         answer, self._answer = self._answer, None
         if answer is None:
             return
-        text = " ".join([*answer.texts, *(one.text.strip() for one in stopped)])
-        heard = " ".join([*answer.texts, *(one.heard.strip() for one in stopped)])
-        self._emit(
-            call.Response(
-                event="cut",
-                out=out,
-                text=text.strip(),
-                heard=heard.strip(),
-                turn=answer.turn,
-                gen=answer.gen,
-            )
-        )
+        answer.texts += [one.text.strip() for one in stopped]
+        answer.heard += [one.heard.strip() for one in stopped]
+        self._tell_cut(answer, out)
+
+    def close(self, out: int) -> None:
+        """The call is over, and with it whatever was under way."""
+        self.cut((), out)
+        self.mode("idle")
 
     def rest(self, *, working: bool, sounding: bool, out: int) -> None:
         """Nothing of it may be under way any more: then the answer has ended."""
@@ -240,7 +241,10 @@ class Telling:
         if answer is None or working or sounding or answer.waits:
             return
         self._answer = None
-        text = " ".join(part for part in answer.texts if part)
+        if answer.broken:
+            self._tell_cut(answer, out)
+            return
+        text = _joined(answer.texts)
         self._emit(
             call.Response(event="ended", out=out, text=text, turn=answer.turn, gen=answer.gen)
         )
@@ -252,6 +256,18 @@ class Telling:
             self._emit(call.Mode(mode=mode))
 
     # ---- inside
+
+    def _tell_cut(self, answer: _Answer, out: int) -> None:
+        self._emit(
+            call.Response(
+                event="cut",
+                out=out,
+                text=_joined(answer.texts),
+                heard=_joined(answer.heard),
+                turn=answer.turn,
+                gen=answer.gen,
+            )
+        )
 
     def _said(self, item_id: str) -> _Said:
         while len(self._users) > 32:
@@ -296,3 +312,7 @@ class Telling:
                 gen=answer.gen,
             )
         )
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return " ".join(part for part in parts if part)

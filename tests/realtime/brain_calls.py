@@ -43,6 +43,21 @@ DEAF_16 = replace(ABLE_16, can_cancel=False, item_truncate=False, item_delete=Fa
 DUPLEX_16 = replace(DEAF_16, turn_taking="full_duplex", transcripts="fragments", paced_input=True)
 """GPT-Live's kind: it listens while it speaks."""
 
+STARTED = call.to_line(
+    0,
+    call.CallStarted(
+        call_id="c1",
+        line="fixture",
+        brain="scripted",
+        agent="test",
+        stt="",
+        tts="",
+        model="",
+        clock="fast",
+        costs={},
+    ),
+)
+
 E = TypeVar("E", bound=call.CallEvent)
 
 
@@ -104,6 +119,8 @@ class Rung:
     hung_up: float = 0.0
     """Loop time at which `hang_up` was called; the peer's own hang-up is not noted."""
     took_to_end: float = 0.0
+    speaks_at_end: bool = False
+    """Whether the session took the caller to speak, 100 ms before the end."""
 
     def of(self, kind: type[E]) -> list[E]:
         return [event for _, event in self.events if isinstance(event, kind)]
@@ -118,6 +135,10 @@ class Rung:
     def told(self) -> str:
         """The timeline, to read in a failure."""
         return "\n".join(f"{at / RATE:7.3f} {event}" for at, event in self.events)
+
+    def lines_told(self) -> list[dict[str, object]]:
+        """The timeline as it is written, behind its first line."""
+        return [STARTED, *(call.to_line(at, event) for at, event in self.events)]
 
     @property
     def modes(self) -> list[str]:
@@ -230,8 +251,12 @@ async def hold(
     adapter.speak = speak
     live.subscribe(lambda at, event: rung.events.append((at, event)))
     live.attach(line)
+    look = Does(seconds - 0.1, _look)
     async with asyncio.TaskGroup() as group:
-        others = [group.create_task(_act(rung, does)), group.create_task(_script(adapter, says))]
+        others = [
+            group.create_task(_act(rung, [*does, look])),
+            group.create_task(_script(adapter, says)),
+        ]
         loop = asyncio.get_running_loop()
         await live.run()
         rung.took_to_end = loop.time() - rung.hung_up
@@ -239,6 +264,12 @@ async def hold(
             task.cancel()
     rung.history = list(await agent.store.get_messages())
     return rung
+
+
+def _look(rung: Rung) -> None:
+    brain = rung.live.brain
+    assert isinstance(brain, RealtimeBrain)
+    rung.speaks_at_end = brain._life is not None and brain._life.session.user_speaks
 
 
 async def _act(rung: Rung, does: Sequence[Does]) -> None:
