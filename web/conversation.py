@@ -100,6 +100,8 @@ class Conversation:
         self._builder = TimelineBuilder.from_history(stored[-HISTORY:], outstanding)
         self._known = _Known()
         self._running = _Running()
+        self._unnamed: deque[Transcript] = deque(maxlen=MAX_CONCLUDED)
+        """What was typed and gets its id only where it is stored."""
         self._waiting: dict[str, Transcript] = {}
         """What the caller said that is not in history yet, by the id it gets there."""
         self._cards: dict[str, _Beside] = {}
@@ -122,6 +124,7 @@ class Conversation:
                 if event.run_id == self._running.request:
                     self._place(event.message_id)
             case MessageStored() if event.message.is_user_turn:
+                self._name(event.message)
                 self._took(event.message.id)
             case ToolUseResult():
                 self._known.durations[event.call_id] = event.duration_ms
@@ -245,6 +248,8 @@ class Conversation:
                 self._waiting[event.message] = event
             if event.source == "typed":
                 self._known.typed.add(event.message)
+        elif event.role == "user" and event.source == "typed":
+            self._unnamed.append(event)
         elif event.source == "narration":
             self._numbers += 1
             entry: Entry = {"kind": "aside", "id": f"aside_{self._numbers}", "text": event.text}
@@ -283,6 +288,14 @@ class Conversation:
         self._running.messages.append(message_id)
         if self._running.sounds:
             self._known.sounded.add(message_id)
+
+    def _name(self, message: Message) -> None:
+        """Typed words are in history now, under this id."""
+        said = next((one for one in self._unnamed if one.text == message.text), None)
+        if said is not None:
+            self._unnamed.remove(said)
+            self._known.turns[message.id] = said.turn
+            self._known.typed.add(message.id)
 
     def _took(self, message_id: str) -> None:
         """A user's message is in history; words of turns that were cut before it are part of it."""

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 
@@ -191,3 +192,56 @@ async def test_an_answer_in_writing_is_a_bubble_and_makes_no_sound(tmp_path: Pat
         assert await bubbles(chrome) == [("user", "bravo"), ("agent", "echo bravo")]
         _, played = await chrome.recording()
         assert not played.any()
+
+
+def sees(asked: Asked) -> Reply:
+    """Says how many pictures came with the words."""
+    return Reply(text=f"{('zero', 'one', 'two', 'three')[min(asked.images, 3)]} kilo")
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini"])
+async def test_a_picture_and_the_camera_reach_the_model(tmp_path: Path, provider: Provider) -> None:
+    silence = browser.microphone_file(tmp_path / "quiet.wav", np.zeros(RATE, np.int16), loop=True)
+    async with (
+        realtime_site(provider, Script(answer=sees)) as here,
+        browser.opened(f"{here.url}/?line=webrtc", microphone=silence) as chrome,
+    ):
+        await chrome.start()
+        picture = tmp_path / "menu.png"
+        picture.write_bytes(await chrome.page.screenshot())
+        await chrome.page.set_input_files("#picture-file", picture)
+        await chrome.page.get_by_alt_text("Picture you showed: menu.png").wait_for()
+        await chrome.type("alpha")
+        await chrome.spoken("one kilo")
+        await chrome.page.click("#camera")
+        await chrome.page.wait_for_selector('#camera[aria-pressed="true"]')
+        await chrome.page.wait_for_timeout(1_500)
+        await chrome.type("bravo")
+        await chrome.page.wait_for_timeout(2_000)
+        last = (await bubbles(chrome))[-1]
+        assert last[0] == "agent" and not last[1].startswith("zero"), last
+        assert here.provider.violations == [] and chrome.errors == []
+
+
+@pytest.mark.parametrize("provider", ["openai", "gpt-live"])
+async def test_a_reload_finds_the_conversation_once(tmp_path: Path, provider: Provider) -> None:
+    async with page_on(provider, "webrtc", Script(answer=answer)) as (_, chrome):
+        await says(chrome, "bravo")
+        await chrome.spoken("echo bravo")
+        await chrome.wait_state("listening")
+        await chrome.type("alpha")
+        await chrome.wait_state("speaking")
+        await chrome.page.wait_for_timeout(700)
+        await chrome.page.reload()
+        await chrome.phase("live")
+        await chrome.page.get_by_text("Continued after reload").wait_for()
+        await chrome.spoken("romeo")
+        shown = await bubbles(chrome)
+        assert shown == [
+            ("user", "bravo"),
+            ("agent", "echo bravo"),
+            ("user", "alpha"),
+            ("agent", LONG),
+        ]
+        await chrome.wait_state("listening")
+        assert await bubbles(chrome) == shown
