@@ -75,8 +75,12 @@ class Run:
     async def close(self, patience_s: float, store_s: float) -> Used:
         """Everything that was said reaches history; the provider's last word is awaited so long,
         then orders that wait and the store `store_s` each. Every task of this run has ended or is
-        cancelled afterwards, nobody waits for an order, and what failed was told."""
+        cancelled afterwards, and nobody waits for an order.
+
+        Raises after all that what the store raised; it was told, too (row 90).
+        """
         parts = self._parts
+        failed: Exception | None = None
         parts.token.abort("the call ended", tools=True)
         cut = self._made.playback.cut()
         parts.ledger.settle(cut.now)
@@ -87,7 +91,7 @@ class Run:
             log.info("the provider took too long to end the session")
         finally:
             try:
-                await self._worker.safely(self._put_away(store_s))
+                failed = await self._worker.tried(self._put_away(store_s))
             finally:
                 parts.asks.close()
                 self.orders.close()
@@ -95,6 +99,8 @@ class Run:
                 parts.floor.close()
                 for task in self._tasks:
                     task.cancel()
+        if failed is not None:
+            raise failed
         return parts.link.used or Used()
 
     async def _put_away(self, store_s: float) -> None:

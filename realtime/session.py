@@ -186,7 +186,10 @@ class RealtimeSession:
             raise
         finally:
             self._stopping.set()
-            self._used = await run.close(*patience)
+            try:
+                self._used = await run.close(*patience)
+            except Exception as error:
+                self._broken = self._broken or error
 
     def _seat(self, stack: AsyncExitStack) -> None:
         for subscriber in self._subscribers:
@@ -233,10 +236,10 @@ class RealtimeSession:
         try:
             await self._opened.wait()
         except asyncio.CancelledError:
-            await self.stop()
+            await self._left()
             raise
         if self._state == "closed":
-            await self.stop()
+            await self._left()
             raise (
                 self._broken
                 or self._failure
@@ -255,13 +258,17 @@ class RealtimeSession:
     async def stop(self) -> Used:
         """End the session and wait for the provider's final usage. Concurrent stops share one
         ending; each gets the same usage (row 90). Raises what the ending raised, after it."""
+        await self._left()
+        if self._broken is not None:
+            raise self._broken
+        return self._used
+
+    async def _left(self) -> None:
+        """End it, and return when it has ended."""
         self._stopping.set()
         self._leaving.abort("stopped")
         if self._life is not None:
             await asyncio.wait([self._life])
-            if not self._life.cancelled():
-                self._life.result()
-        return self._used
 
     # ---- what goes in
 

@@ -69,8 +69,14 @@ class Worker:
 
     async def safely(self, work: Awaitable[None]) -> None:
         """Do it; a failure is told."""
+        await self.tried(work)
+
+    async def tried(self, work: Awaitable[None]) -> Exception | None:
+        """Do it; a failure is told, and given back."""
         try:
             await work
         except Exception as error:
             log.warning("a step of the session failed", exc_info=error)
             self._failed(error)
+            return error
+        return None

@@ -1,11 +1,14 @@
-"""A store that fails, is slow, or fails after it wrote: nothing said is lost, and the call lives."""
+"""A store that fails, is slow, or fails after it wrote: what was said is kept, the call lives."""
 
 from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.realtime.by_hand import RoughStore, by_hand
 from tests.realtime.sessions import built
+from voxglove.core.errors import StoreError
 from voxglove.core.tool import tool as as_tool
 from voxglove.realtime.commands import SendToolResults
 from voxglove.realtime.events import UserTurn, Words
@@ -79,26 +82,29 @@ async def test_a_call_whose_message_cannot_be_stored_is_answered_all_the_same() 
 
 async def test_the_end_of_a_call_reports_what_could_not_be_stored() -> None:
     store = RoughStore("call")
-    async with by_hand(agent=built(store=store)) as call:
-        call.wire.say(UserTurn("u1"))
-        store.fails = 1_000_000
-        await call.session.stop()
+    with pytest.raises(StoreError, match="disk is full"):
+        async with by_hand(agent=built(store=store)) as call:
+            call.wire.say(UserTurn("u1"))
+            store.fails = 1_000_000
+            await call.session.stop()
     assert call.problems
+    assert call.session.state == "closed"
 
 
 async def test_a_hung_store_does_not_hold_up_the_end_of_a_call() -> None:
     store = RoughStore("call")
-    async with by_hand(agent=built(store=store)) as call:
-        loop = asyncio.get_running_loop()
-        task = call.session._life
-        assert task is not None
-        store.slow_s = 3600
-        call.turn("u1", "alpha")
-        await asyncio.sleep(0.1)
-        before = loop.time()
-        task.cancel()
-        await asyncio.wait([task])
-        assert loop.time() - before < 2.0
+    with pytest.raises(TimeoutError):  # not all of it was stored: stop says so, in time
+        async with by_hand(agent=built(store=store)) as call:
+            loop = asyncio.get_running_loop()
+            task = call.session._life
+            assert task is not None
+            store.slow_s = 3600
+            call.turn("u1", "alpha")
+            await asyncio.sleep(0.1)
+            before = loop.time()
+            task.cancel()
+            await asyncio.wait([task])
+            assert loop.time() - before < 2.0
 
 
 async def test_words_that_come_while_their_turn_is_being_written() -> None:
