@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 import numpy as np
 from websockets.protocol import State
 
-from tests.realtime.rigs import Provider, Rig, Simulator, simulated
+from tests.realtime.received import Provider, Received
+from tests.realtime.rigs import simulated
 from tests.simulators import tone_words
 from tests.simulators.gemini_live_setup import GENERATIONS, GenerationName
 from tests.simulators.openai_realtime import OpenAIRealtimeServer
@@ -58,11 +59,11 @@ class SimulatedPeer:
     """A Peer over a simulator."""
 
     def __init__(
-        self, server: Simulator, adapter: RealtimeAdapter, script: Script, planned: Planned
+        self, received: Received, adapter: RealtimeAdapter, script: Script, planned: Planned
     ) -> None:
         self.adapter = adapter
         self.holds_results = adapter.capabilities.update_tools == "live"  # of Gemini, the newest
-        self._server = server
+        self._received = received
         self._script = script
         self._planned = planned
 
@@ -95,7 +96,7 @@ class SimulatedPeer:
         )
 
     def received(self) -> str:
-        return self._rig.sent_text()
+        return self._received.sent_text()
 
     def sound(self) -> bytes:
         found = bytearray()
@@ -105,10 +106,10 @@ class SimulatedPeer:
         return bytes(found)
 
     def results(self) -> Sequence[tuple[str, str]]:
-        return self._rig.results
+        return self._received.results
 
     def knows(self) -> str:
-        server = self._server
+        server = self._received.server
         items = server.items() if isinstance(server, OpenAIRealtimeServer) else server.conversation
         return "\n".join(text for _, text in items)
 
@@ -117,12 +118,7 @@ class SimulatedPeer:
 
     @property
     def _wires(self) -> Sequence[Wire]:
-        return self._rig.wires
-
-    @property
-    def _rig(self) -> Rig:
-        """For its readers of frames."""
-        return Rig("openai", self._server, None, None)  # type: ignore[arg-type]
+        return self._received.wires
 
     async def _say(self, connection: Connection, text: str) -> None:
         rate = self.adapter.capabilities.input_format.rate
@@ -146,7 +142,7 @@ def simulated_peer(provider: Provider, generation: GenerationName = "3.8") -> Ma
             adapter = create_realtime_adapter(
                 provider, model=model, api_key="test-key", base_url=address, env={}
             )
-            yield SimulatedPeer(server, adapter, script, planned)
+            yield SimulatedPeer(Received(provider, server), adapter, script, planned)
 
     return make
 
