@@ -45,6 +45,28 @@ class _Answer:
 
 
 @dataclass(slots=True)
+class _Turns:
+    """`count` turns so far. `unanswered`: the latest, until an answer to it begins; what the model
+    says after that comes of itself and belongs to no turn. `voice`: where the caller's voice began
+    that no turn is known of yet."""
+
+    count: int = 0
+    unanswered: int | None = None
+    voice: int | None = None
+
+    def begin(self) -> int:
+        """The number of a new turn."""
+        self.count += 1
+        self.unanswered = self.count
+        return self.count
+
+    def answer(self) -> int | None:
+        """The turn that is answered now, if one waits for it."""
+        number, self.unanswered = self.unanswered, None
+        return number
+
+
+@dataclass(slots=True)
 class _Said:
     """The user's words of one item so far, which began at input sample `first`, as far as anybody
     here heard. `final`: no more words come, and the provider has not taken the turn yet."""
@@ -69,12 +91,7 @@ class Telling:
         self._now = now
         self._settings = settings
         self._mode: call.ModeName = "idle"
-        self._turn = 0
-        self._unanswered: int | None = None
-        """The latest turn, until an answer to it begins: what the model says after that comes of
-        itself and belongs to no turn."""
-        self._voice: int | None = None
-        """Where the caller's voice began that no words are known of yet."""
+        self._turns = _Turns()
         self._gen = 0
         self._marks = _Marks()
         self._answer: _Answer | None = None
@@ -90,8 +107,8 @@ class Telling:
 
     def speech_began(self, start: int | None) -> None:
         """The local detector: the caller's first voiced sample; None: it was nothing."""
-        if start is None or self._voice is None:
-            self._voice = start
+        if start is None or self._turns.voice is None:
+            self._turns.voice = start
 
     def speech_ended(self, end: int) -> None:
         """The local detector: the caller's last voiced sample, known now."""
@@ -117,13 +134,11 @@ class Telling:
 
     def turn_taken(self, stored: TurnStored, position: Callable[[int], int]) -> None:
         """The provider has the caller's turn; positions become those of the call."""
-        self._turn += 1
-        self._unanswered = self._turn
         said = self._said(stored.item_id)
-        said.turn, said.message = self._turn, stored.message_id
+        said.turn, said.message = self._turns.begin(), stored.message_id
         said.end = self._now() if stored.end is None else position(stored.end)
         said.start = min(said.first, said.end) if stored.start is None else position(stored.start)
-        self._voice = None
+        self._turns.voice = None
         self._marks.decided = self._now()
         if self._marks.speech_end is None:
             self._marks.speech_end = said.end
@@ -132,7 +147,7 @@ class Telling:
                 event="committed",
                 reason="provider",
                 text=said.text.strip(),
-                turn=self._turn,
+                turn=said.turn,
                 message=stored.message_id,
             )
         )
@@ -141,17 +156,16 @@ class Telling:
 
     def typed(self, text: str, message_id: str | None = None) -> None:
         """The user typed: a turn whose words are known."""
-        self._turn += 1
-        self._unanswered = self._turn
+        number = self._turns.begin()
         self._marks = _Marks()
-        self._emit(call.Turn(event="committed", reason="typed", text=text, turn=self._turn))
+        self._emit(call.Turn(event="committed", reason="typed", text=text, turn=number))
         self._emit(
             call.Transcript(
                 role="user",
                 text=text,
                 partial=False,
                 source="typed",
-                turn=self._turn,
+                turn=number,
                 message=message_id,
             )
         )
@@ -164,9 +178,7 @@ class Telling:
             return
         self._gen += 1
         marks, self._marks = self._marks, _Marks()
-        number = None
-        if turn:
-            number, self._unanswered = self._unanswered, None
+        number = self._turns.answer() if turn else None
         self._answer = _Answer(number, self._gen, marks)
         self._emit(call.Response(event="started", turn=number, gen=self._gen))
 
@@ -272,7 +284,7 @@ class Telling:
     def _said(self, item_id: str) -> _Said:
         while len(self._users) > 32:
             del self._users[next(iter(self._users))]
-        first = self._now() if self._voice is None else self._voice
+        first = self._now() if self._turns.voice is None else self._turns.voice
         return self._users.setdefault(item_id, _Said(first))
 
     def _user_said(self, said: _Said, *, partial: bool) -> None:
