@@ -93,6 +93,10 @@ class Asks:
             self._stop(ask)
         return ask
 
+    def get(self, request_id: str) -> Ask | None:
+        """The one of this id, if it is not over."""
+        return self._asks.get(request_id)
+
     def of(self, response_id: str) -> Ask | None:
         """The ask that this response answers."""
         if not response_id:

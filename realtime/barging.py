@@ -78,13 +78,17 @@ class Barging:
         self._state = bargein.BargeIn()
         self._go_on("misfire")
 
-    def over(self, reason: str, *, audible: bool) -> None:
-        """The agent's sound has been ended: by us, by the provider, or by a command (`reason`)."""
+    def over(self, reason: str, audible: bool, turn: int | None, gen: int | None) -> None:
+        """The agent's sound has been ended: by us, by the provider, or by a command (`reason`);
+        `audible` sound of the answer `gen` to `turn`."""
         reason, self._reason = self._reason or reason, ""
         told, self._heard = audible or (self._paused and self._heard), False
         self._state, self._paused = bargein.BargeIn(), False
         if told:
-            self._line.emit(call.Interruption(event="cut", reason=reason, out=self._line.out))
+            out = self._line.out
+            self._line.emit(
+                call.Interruption(event="cut", reason=reason, out=out, turn=turn, gen=gen)
+            )
 
     def _feed(self, fact: bargein.Fact) -> None:
         self._state, effects = bargein.step(

@@ -35,7 +35,7 @@ from .barging import Barging
 from .commanding import Commanding
 from .config import SessionConfig
 from .ear import Ear
-from .events import Audio, ResponseStarted, Used, Words
+from .events import Audio, ResponseDone, ResponseStarted, Used, Words
 from .link import Reconnected
 from .playout import Playout
 from .port import RealtimeAdapter
@@ -242,7 +242,9 @@ class RealtimeBrain:
                 life.telling.turn_taken(event, self._position)
             case ResponseStarted():
                 life.session.resume_output()
-                if not life.commanding.narrates(event.request_id):
+                if life.session.narrates(event.request_id):
+                    life.telling.narration_started(event.response_id)
+                else:
                     life.telling.response_started(turn=True)
             case _:
                 self._other(life, event)
@@ -251,6 +253,8 @@ class RealtimeBrain:
     def _other(self, life: _Life, event: SessionEvent) -> None:
         emit = life.line.emit
         match event:
+            case ResponseDone(response_id):
+                life.telling.response_over(response_id)
             case StateChanged(state):
                 if state == "open":
                     life.commanding.opened(self._parts.greeting)
@@ -284,8 +288,10 @@ class RealtimeBrain:
 
     def _stopped(self, life: _Life, items: tuple[AnswerHeard, ...]) -> None:
         reason = life.commanding.reason or "words"
-        life.barging.over(reason, audible=life.playout.cut_short)
-        life.telling.cut(items, life.line.out)
+        said = tuple(item for item in items if item.item_id not in life.telling.asides)
+        audible = life.playout.cut_short and life.telling.answering
+        life.barging.over(reason, audible, *life.telling.numbers)
+        life.telling.cut(said, life.line.out)
         life.commanding.stopped()
 
     def _started(self, item_id: str, out: int) -> None:
@@ -304,15 +310,17 @@ class RealtimeBrain:
 
     def _rest(self, life: _Life) -> None:
         """Mode and the end of an answer follow from who is still at it."""
-        session, sounding = life.session, life.playout.sounding
+        session, sounding = life.session, life.playout.sounds_but(life.telling.asides)
         working = session.working
         life.telling.rest(working=working, sounding=sounding, out=life.line.out)
         if session.state == "connecting" or not session.live:
             return
-        if not (sounding or working) and life.barging.paused:
+        if not (life.playout.sounding or working) and life.barging.paused:
             life.barging.forget()  # nothing is left to be held back
         if sounding and (life.playout.audible or life.barging.paused):
             life.telling.mode("speaking")
+        elif life.commanding.narrating and not life.telling.answering:
+            life.telling.mode("listening")
         elif working or not life.telling.answering:
             life.telling.mode("thinking" if working else "listening")
 

@@ -68,8 +68,9 @@ class Commanding:
             self._greeted = True
             self.take(port.Respond(greeting))
 
-    def narrates(self, request_id: str) -> bool:
-        """Whether this response reads out what was asked word for word."""
+    @property
+    def narrating(self) -> bool:
+        """A narration is read out, or is to be."""
         return self._narrations > 0
 
     def stopped(self) -> None:
@@ -108,6 +109,9 @@ class Commanding:
         session = self._session
         match command:
             case port.Say(text):
+                if not text.strip():
+                    return
+                self._stop()
                 self._telling.typed(text)
                 await self._heard(session.say(text))
             case port.Respond(instruction):
@@ -144,16 +148,20 @@ class Commanding:
                 self._answer_client()
 
     def _answer_client(self) -> None:
-        """A client fell silent by its own reflex: a caller who is heard cuts, else it resumes."""
-        if self._playout.sounding and self._session.user_speaks:
-            self.reason = "command"
-            try:
-                self._session.stop_speech()
-            finally:
-                self.reason = ""
+        """A client fell silent by its own reflex: cut, or tell it to go on when nothing is audible
+        (row 29)."""
+        if self._playout.audible:
+            self._stop()
         else:
             out = self._line.out
             self._line.emit(call.Interruption(event="resumed", reason="command", out=out))
+
+    def _stop(self) -> None:
+        self.reason = "command"
+        try:
+            self._session.stop_speech()
+        finally:
+            self.reason = ""
 
     async def _narrate(self, text: str) -> None:
         self._narrations += 1

@@ -83,6 +83,7 @@ class Dispatch:
     def _answer_words(self, event: Words) -> None:
         parts = self._parts
         entry = parts.ledger.words(event)
+        parts.output.words(event.item_id, parts.report.current)
         ask = parts.asks.of(parts.report.current)
         if ask is not None and ask.verbatim:
             parts.ledger.unkept(event.item_id)
@@ -161,6 +162,7 @@ class Dispatch:
         parts.report.user_message_id = entry.message_id
         parts.made.notify(TurnStored(entry.item_id, entry.message_id, entry.start, entry.end))
         parts.later(parts.ledger.flush)
+        parts.due.unwanted = False
 
     # ---- responses
 
@@ -180,6 +182,7 @@ class Dispatch:
             case ItemDone(item_id):
                 parts.output.item_done(item_id)
                 parts.ledger.item_done(item_id)
+                self._refuse_unwanted(event)
                 parts.made.notify(event)
                 parts.later(parts.ledger.flush)
                 count = self._answering.get(parts.report.current, parts.due.count)
@@ -195,6 +198,13 @@ class Dispatch:
     def _response_done(self, event: ResponseDone) -> None:
         parts = self._parts
         lost = event.status == "cancelled" and event.reason == LOST
+    def _refuse_unwanted(self, event: ResponseStarted) -> None:
+        """An answer that was interrupted before it began ends here."""
+        parts = self._parts
+        unwanted, parts.due.unwanted = parts.due.unwanted, False
+        if unwanted and not event.request_id and parts.made.can.turn_taking != "full_duplex":
+            parts.output.stop(cancel=True)
+
         count = self._answering.pop(event.response_id, parts.due.count)
         if not lost:
             parts.asks.ended(event)

@@ -59,6 +59,8 @@ class Due:
     begun    a turn of the user has begun and its preparations are ordered
     spoken   somebody who hears boundaries is there, and what the user said since the last one is
              not the provider's yet; None: nobody tells boundaries
+    began    input sample at which the user last began to speak, as far as anybody told
+    unwanted the answer that was due and had not begun was interrupted: it ends as it begins
     """
 
     answer: bool = False
@@ -67,6 +69,8 @@ class Due:
     wake: bool = False
     begun: bool = False
     spoken: bool | None = None
+    began: int = 0
+    unwanted: bool = False
 
     def owe_answer(self) -> None:
         """An answer is due from now on."""

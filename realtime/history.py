@@ -117,6 +117,11 @@ class Ledger:
             found.done = True
             self._moved.set()
 
+    def unheard(self, item_id: str) -> None:
+        """This answer was stopped before it sounded: nobody will hear its words."""
+        if not self._answer(item_id).samples:
+            self.settle({item_id: Played(0, complete=False)})
+
     def answer(self, item_id: str) -> AnswerEntry | None:
         """The answer of this id, if there is one."""
         found = self._entries.get(item_id)
@@ -322,9 +327,8 @@ class Ledger:
             await self._live.add_answer(
                 entry.text,
                 message_id=entry.message_id,
-                playback=entry.samples > 0,
-                interrupted=entry.cut and not entry.samples,
-            )
+                playback=entry.samples > 0 or entry.cut,
+                )
         entry.stored = True
         self._known.add(entry.message_id)
 
@@ -355,7 +359,7 @@ class Ledger:
 
     async def _amend(self, entry: AnswerEntry) -> None:
         """Bring what was heard of an answer into history, and tell the host when that is all."""
-        if not entry.samples:
+        if not entry.samples and not entry.cut:
             if entry.stored and entry.text.strip():
                 self._report(entry, Heard(entry.text, ""), interrupted=False)
             return

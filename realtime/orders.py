@@ -119,6 +119,7 @@ class Orders:
         """Silence, and abortable tools end. A model that cannot be told stays shut out until
         `resume_output`."""
         parts = self._parts
+        parts.due.unwanted = parts.due.answer and not parts.floor.responding
         parts.due.answer = parts.due.speech = False
         parts.output.stop(cancel=True)
         if parts.made.can.turn_taking == "full_duplex":

@@ -44,6 +44,8 @@ class Output:
         self._flush = flush
         self._void: set[str] = set()
         self._open: dict[str, None] = {}
+        self._begun: set[str] = set()
+        """Answers of which there are words and no sound yet."""
         self._ended: frozenset[str] = frozenset()
         """Responses that were under way when the sound was stopped: what comes of them late is not
         heard either, whichever item it belongs to."""
@@ -60,13 +62,22 @@ class Output:
         if self.closed or event.item_id in self._void or response_id in self._ended:
             self._keep_out(event.item_id, samples)
             return False
+        self._begun.discard(event.item_id)
         self._open[event.item_id] = None
         self._ledger.sound(event.item_id, samples)
         self._playback.add(event.item_id, samples, self._can.output_format.rate)
         return True
 
+    def words(self, item_id: str, response_id: str) -> None:
+        """Words of a response came, with sound or before it."""
+        if response_id in self._ended:
+            self._ledger.unheard(item_id)
+        elif item_id not in self._open and item_id not in self._void:
+            self._begun.add(item_id)
+
     def item_done(self, item_id: str) -> None:
         """No more sound of this item."""
+        self._begun.discard(item_id)
         self._playback.done(item_id)
         self._open.pop(item_id, None)
 
@@ -88,6 +99,9 @@ class Output:
         self._open.clear()
         if self._can.turn_taking != "full_duplex":  # its responses are no answers to anything
             self._ended = self._floor.responses
+        for item_id in self._begun:
+            self._ledger.unheard(item_id)
+        self._begun.clear()
         self._ledger.cut(cut.now)
         self._floor.playing(False)
         self._notify(OutputStopped(self._ledger.so_far(cut.now)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -102,6 +102,10 @@ class Playout:
     def sounding(self) -> bool:
         """Something was handed out that nobody heard to its end yet."""
         return bool(self._items)
+
+    def sounds_but(self, items: Container[str]) -> bool:
+        """`sounding`, of other items than these."""
+        return any(item_id not in items for item_id in self._items)
 
     @property
     def audible(self) -> bool:

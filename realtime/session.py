@@ -304,6 +304,11 @@ class RealtimeSession:
         out as it is, and keep neither. The future is done when the response is over."""
         return self._alive.orders.respond(instruction, verbatim=verbatim)
 
+    def narrates(self, request_id: str) -> bool:
+        """Whether this request is for a text to be read out (`respond`, `verbatim`)."""
+        ask = None if self._run is None else self._run.parts.asks.get(request_id)
+        return ask is not None and ask.verbatim and bool(ask.instruction)
+
     # ---- floor
 
     def interrupt(self, reason: str = "interrupted") -> None:

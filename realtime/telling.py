@@ -97,6 +97,15 @@ class Telling:
         self._answer: _Answer | None = None
         self._users: dict[str, _Said] = {}
         self._items: dict[str, _Answer] = {}
+        self._aside = ""
+        """The response that reads out a narration."""
+        self.asides: set[str] = set()
+        """Items of narrations whose end is not told."""
+
+    @property
+    def numbers(self) -> tuple[int | None, int | None]:
+        """Turn and generation of the answer that is under way."""
+        return (None, None) if self._answer is None else (self._answer.turn, self._answer.gen)
 
     @property
     def answering(self) -> bool:
@@ -182,8 +191,20 @@ class Telling:
         self._answer = _Answer(number, self._gen, marks)
         self._emit(call.Response(event="started", turn=number, gen=self._gen))
 
+    def narration_started(self, response_id: str) -> None:
+        """What is said in this response is no answer."""
+        self._aside = response_id
+
+    def response_over(self, response_id: str) -> None:
+        """The model is done with it."""
+        if self._aside == response_id:
+            self._aside = ""
+
     def answer_words(self, item_id: str) -> None:
         """The model's words came."""
+        if self._aside:
+            self.asides.add(item_id)
+            return
         answer = self._answer
         if answer is None:
             return
@@ -195,7 +216,7 @@ class Telling:
     def sound(self, item_id: str) -> None:
         """The model's sound came."""
         self.answer_words(item_id)
-        answer = self._answer
+        answer = self._items.get(item_id)
         if answer is not None and answer.marks.first_audio is None:
             answer.marks.first_audio = self._now()
 
@@ -211,6 +232,7 @@ class Telling:
     def heard(self, told: AnswerHeard, *, narration: bool = False) -> None:
         """The end of one item is known."""
         answer = self._items.pop(told.item_id, None)
+        self.asides.discard(told.item_id)
         if told.text.strip():
             self._emit(
                 call.Transcript(
