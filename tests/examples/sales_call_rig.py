@@ -17,6 +17,7 @@ from tests.simulators.gpt_live import gpt_live
 from tests.simulators.openai_realtime import openai_realtime
 from tests.simulators.realtime_script import Asked, Call, Fault, Reply, Script
 from voxglove.core import Message
+from voxglove.realtime.asks import GO_ON
 from voxglove.realtime.factory import create_realtime_adapter
 from voxglove.realtime.port import RealtimeAdapter
 
@@ -61,11 +62,23 @@ class Seller:
     offers: int = 0
     results: list[str] = field(default_factory=list)
 
+    last: Reply = field(default_factory=Reply)
+
     def __call__(self, asked: Asked) -> Reply:
+        if asked.by == "context":
+            return Reply()
         if asked.by == "results":
             self.results += asked.results.values()
-            return self._next(" ".join(asked.results.values()))
-        wish = f"{asked.instruction} {asked.text}"
+            found = self._next(" ".join(asked.results.values()))
+        else:
+            found = self._answer(f"{asked.instruction} {asked.text}", asked)
+        if found != Reply():
+            self.last = found
+        return found
+
+    def _answer(self, wish: str, asked: Asked) -> Reply:
+        if GO_ON[:20] in wish:
+            return self._again(asked) if self.last.calls else self._rest(asked)
         if verify.OPENING in wish:
             self.greeted += 1
             return Reply(text="Hello, this is Nova.")
@@ -77,20 +90,36 @@ class Seller:
             self.steps = ["details", "say Growth is 39 dollars a month now."]
         elif "that is final" in wish:
             self.steps = ["refused next_step", "say Thank you, and good luck."]
-        elif asked.by in ("request", "text", "context") and self._offer_is_news(asked):
+        elif not self.offers and program.OFFER.content in _told(asked):
             self.offers += 1
             return Reply(text="News: Growth costs 39 dollars.")
         else:
-            return Reply()
+            return self._again(asked)
         return self._next("")
 
-    def _offer_is_news(self, asked: Asked) -> bool:
-        told = " ".join(text for _, text in asked.history)
-        return program.OFFER.content in f"{told} {asked.text}" and asked.by != "context"
+    def _rest(self, asked: Asked) -> Reply:
+        """The words of the answer that broke off which the conversation does not show yet."""
+        words = self.last.text.split()
+        shown = " ".join(text for role, text in asked.history if role == "assistant")
+        heard = next((n for n in range(len(words), 0, -1) if " ".join(words[:n]) in shown), 0)
+        return Reply(text=" ".join(words[heard:]))
+
+    def _again(self, asked: Asked) -> Reply:
+        """Asked anew without a reason: what was owed, or the step behind results that are told."""
+        if not self.last.calls:
+            return self.last if self.last.text not in _told(asked) else Reply()
+        lately = " ".join(text for _, text in asked.history[-3:])
+        marks = {"glove_goal_status": "[goals", "glove_goal_update": "version", "find_plan": "usd"}
+        if marks.get(self.last.calls[0].name, "includes") not in lately:
+            return self.last
+        self.results.append(lately)
+        return self._next(lately)
 
     def _next(self, result: str) -> Reply:
         if "goals are at version" in result and "not 0" in result:
             self.steps.insert(0, "met needs")
+        if not self.steps:
+            return Reply()
         kind, _, rest = self.steps.pop(0).partition(" ")
         match kind:
             case "say":
@@ -112,6 +141,10 @@ class Seller:
         self.stale = False
         change = {"goal_id": goal, "status": status, "note": goal, "expected_version": version}
         return Call(name="glove_goal_update", arguments=change)
+
+
+def _told(asked: Asked) -> str:
+    return " ".join([*(text for _, text in asked.history), asked.text])
 
 
 @asynccontextmanager
