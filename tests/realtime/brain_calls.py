@@ -221,7 +221,9 @@ async def hold(
     policy: CallPolicy | None = None,
     greeting: str = "",
     vad: Callable[[], Vad] | None = None,
-    hangs_up: bool = True,
+    line: FixtureTransport | None = None,
+    speak: Callable[[str, int], bytes] = voiced,
+    echo_guard: bool = False,
 ) -> Rung:
     """Hold one call of `seconds`. `replies` are the model's answers in order; then "ok kilo"."""
     answers = [one if isinstance(one, Reply) else Reply(text=one) for one in replies]
@@ -234,21 +236,20 @@ async def hold(
         vad=vad or (lambda: SpanVad(spans)),
         session=config or SessionConfig(),
         greeting=greeting,
+        echo_guard=echo_guard,
     )
     live = Call(RealtimeBrain(parts), CallInfo(call_id="c1"), policy)
-    line = FixtureTransport(
-        np.zeros(round(seconds * RATE), np.int16),
-        hangup_after_s=0.0 if hangs_up else None,
-        estimate=estimate,
+    line = line or FixtureTransport(
+        np.zeros(round(seconds * RATE), np.int16), hangup_after_s=0.0, estimate=estimate
     )
     rung = Rung(agent, adapter, [line], live)
     adapter.answer = lambda asked: answers.pop(0) if answers else Reply(text="ok kilo")
 
-    def speak(text: str, rate: int) -> bytes:
+    def spoken(text: str, rate: int) -> bytes:
         rung.spoken.append(text)
-        return voiced(text, rate)
+        return speak(text, rate)
 
-    adapter.speak = speak
+    adapter.speak = spoken
     live.subscribe(lambda at, event: rung.events.append((at, event)))
     live.attach(line)
     look = Does(seconds - 0.1, _look)
