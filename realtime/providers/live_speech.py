@@ -37,8 +37,9 @@ FRAME_MS = 200
 """Times of fragments are multiples of this: an onset may be up to so much inside."""
 HUSH_MS = 400
 """After a cut: a silence that ends what was cut. Its words may come for as long."""
-REQUEST_MS = 20_000
-"""Speech that begins later than this after a request was taken does not answer it."""
+REQUEST_MS = 10_000
+"""Speech that begins later than this after a request was taken does not answer it: nobody waits for
+it any more (asks.BEGIN_S)."""
 
 
 @dataclass(frozen=True, slots=True)
