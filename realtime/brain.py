@@ -26,10 +26,9 @@ from ..media.format import PIPELINE, AudioFormat
 from ..media.frame import AudioFrame
 from ..media.line import Line
 from ..media.resample import Resampler
-from ..media.transport import Image, Signal
+from ..media.transport import Image, LineChanged, Signal
 from ..media.turns.backchannel import classify
 from ..media.turns.bargein import BargeInConfig
-from ..media.turns.latency import PartName
 from ..media.vad.port import Vad
 from .barging import Barging
 from .commanding import Commanding
@@ -48,7 +47,8 @@ from .session_events import (
     StateChanged,
     TurnStored,
 )
-from .telling import Telling
+from .talk import TalkButton
+from .telling import Telling, owners
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ EARLY_FRAMES = 250
 class RealtimeParts:
     """What a realtime brain is made of. Without `vad` a caller is noticed when the provider says
     so; with `manual_turns` it is not used. `echo_guard`: the agent's own voice in the microphone is
-    no caller. `survivors`: where un-abortable tools end when the call is over (the server's
-    group)."""
+    no caller. `click_ms`, `minimum_ms`: see talk. `survivors`: where un-abortable tools end when
+    the call is over (the server's group)."""
 
     agent: Agent
     adapter: RealtimeAdapter
@@ -69,6 +69,8 @@ class RealtimeParts:
     session: SessionConfig = field(default_factory=SessionConfig)
     barge_in: BargeInConfig = field(default_factory=BargeInConfig)
     greeting: str = ""
+    click_ms: int = 300
+    minimum_ms: int = 350
     echo_guard: bool = True
     survivors: asyncio.TaskGroup | None = None
 
@@ -156,6 +158,7 @@ class RealtimeBrain:
             self._listen(life, self._early.popleft())
         self._listen(life, frame)
         life.playout.tick()
+        life.commanding.tick()
         life.barging.tick(self._at, voiced=life.ear.voiced)
         self._rest(life)
 
@@ -204,14 +207,16 @@ class RealtimeBrain:
             life.session.user_speech(speaks)
 
     def signal(self, signal: Signal) -> None:
-        """Pictures; the call itself sees to the rest."""
+        """Pictures, and that nobody is there to let go of the button."""
         life = self._life
-        if life is None or not life.session.live or not isinstance(signal, Image):
+        if life is None or not life.session.live:
             return
-        if signal.live:
-            life.session.send_video_frame(signal.data)
-        else:
-            life.session.send_image(signal.data, signal.mime)
+        match signal:
+            case Image(mime, data, live):
+                session = life.session
+                session.send_video_frame(data) if live else session.send_image(data, mime)
+            case LineChanged("detached"):
+                life.commanding.release()
 
     def command(self, command: port.Command) -> asyncio.Future[None]:
         """See media.brain.Brain."""
@@ -347,7 +352,7 @@ class RealtimeBrain:
         session = RealtimeSession(
             parts.agent, adapter=parts.adapter, config=parts.session, playback=playout
         )
-        telling = Telling(line.emit, lambda: self._at, _settings(parts.adapter.provider))
+        telling = Telling(line.emit, lambda: self._at, owners(parts.adapter.provider))
         barging = Barging(
             line,
             parts.barge_in,
@@ -357,7 +362,14 @@ class RealtimeBrain:
             audible=lambda: playout.audible,
         )
         commanding = Commanding(
-            session, playout, telling, spawn, line, manual=parts.session.manual_turns
+            session,
+            playout,
+            telling,
+            spawn,
+            line,
+            manual=parts.session.manual_turns,
+            talk=TalkButton(*(PIPELINE.samples(ms) for ms in (parts.click_ms, parts.minimum_ms))),
+            now=lambda: self._at,
         )
         return _Life(
             line=line,
@@ -381,15 +393,3 @@ class RealtimeBrain:
             line.emit(call.Problem(code="ERR_VAD", stage="vad", message=message))
 
         return Ear(vad, echo, lambda: line.unplayed, broken)
-
-
-def _settings(provider: str) -> dict[PartName, str]:
-    """Whose setting each part of the time is."""
-    return {
-        "vad_wait": "vad.silence_ms",
-        "turn": f"brain.{provider}",
-        "stt": f"brain.{provider}",
-        "agent": f"brain.{provider}",
-        "tts": f"brain.{provider}",
-        "output": "line",
-    }

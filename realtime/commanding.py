@@ -16,13 +16,15 @@ from ..media import events as call
 from ..media.line import Line
 from .playout import Playout
 from .session import RealtimeSession
+from .talk import TalkButton
 from .telling import Telling
 
 Future = asyncio.Future[None]
 
 
 class Commanding:
-    """See the module. `manual`: the talk button opens and closes turns."""
+    """See the module. `manual`: the talk button opens and closes turns. `now`: the input sample
+    heard last."""
 
     def __init__(
         self,
@@ -33,6 +35,8 @@ class Commanding:
         line: Line,
         *,
         manual: bool,
+        talk: TalkButton,
+        now: Callable[[], int],
     ) -> None:
         self._session = session
         self._playout = playout
@@ -40,6 +44,8 @@ class Commanding:
         self._spawn = spawn
         self._line = line
         self._manual = manual
+        self._talk = talk
+        self._now = now
         self._muted = manual
         self._narrations = 0
         self._greeted = False
@@ -137,15 +143,39 @@ class Commanding:
                 self._muted = on
             case port.Commit():
                 session.commit()
-            case port.PushToTalk(down) if self._manual:
-                self._muted = not down
-                session.user_speech(down)
-                if not down:
-                    session.commit()
             case port.PushToTalk(down):
-                self._muted = not down
+                self._press() if down else self.release()
             case _:
                 self._answer_client()
+
+    def _press(self) -> None:
+        """The button takes the floor: the agent falls silent, the microphone is hot."""
+        if not self._talk.press(self._now(), muted=self._muted):
+            return
+        self._stop()
+        closed, self._muted = self._muted, False
+        if self._manual and closed:
+            self._session.user_speech(True)
+
+    def release(self) -> None:
+        """The button goes up, or nobody is there any more to hold it down."""
+        match self._talk.release(self._now()):
+            case "click":
+                self._close(not self._talk.was_muted)
+            case "held":
+                self.tick()
+
+    def tick(self) -> None:
+        """20 ms have passed."""
+        if self._talk.over(self._now()):
+            self._close(self._manual or self._talk.was_muted)
+
+    def _close(self, muted: bool) -> None:
+        """The button is done; in manual mode a microphone that closes ends the turn."""
+        self._muted = muted
+        if self._manual and muted:
+            self._session.user_speech(False)
+            self._session.commit()
 
     def _answer_client(self) -> None:
         """A client fell silent by its own reflex: cut, or tell it to go on when nothing is audible

@@ -350,3 +350,15 @@ class Telling:
 
 def _joined(parts: Iterable[str]) -> str:
     return " ".join(part for part in parts if part)
+
+
+def owners(provider: str) -> dict[PartName, str]:
+    """Whose setting each part of the time is."""
+    return {
+        "vad_wait": "vad.silence_ms",
+        "turn": f"brain.{provider}",
+        "stt": f"brain.{provider}",
+        "agent": f"brain.{provider}",
+        "tts": f"brain.{provider}",
+        "output": "line",
+    }

@@ -72,6 +72,8 @@ def realtime_brain(
             session=SessionConfig(compaction=LiveCompaction(), manual_turns=manual),
             barge_in=replace(config.barge_in, by_request=False),
             greeting=str(config.brain.options.get("greeting", "")),
+            click_ms=config.turn.talk_click_ms,
+            minimum_ms=config.turn.talk_minimum_ms,
             survivors=survivors,
         )
     )
