@@ -289,7 +289,7 @@ class RealtimeBrain:
             if not life.telling.taken(words.item_id):
                 life.barging.words(text, self._at)
         elif life.playout.sounding and classify(text, self._parts.barge_in.lexicon) == "stop":
-            life.session.interrupt("stop_word")
+            life.commanding.interrupt("stop_word", "stop_word")
 
     def _stopped(self, life: _Life, items: tuple[AnswerHeard, ...]) -> None:
         reason = life.commanding.reason or "words"

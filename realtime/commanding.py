@@ -60,6 +60,14 @@ class Commanding:
         """The caller is not listened to: muted, or under a narration (spec/voice 12)."""
         return self._muted or self._narrations > 0
 
+    def interrupt(self, reason: str, told: str) -> None:
+        """Silence, and abortable tools end; the call is told why in the word `told`."""
+        self.reason = told
+        try:
+            self._session.interrupt(reason)
+        finally:
+            self.reason = ""
+
     def take(self, command: port.Command) -> Future:
         """Carry `command` out."""
         future: Future = asyncio.get_running_loop().create_future()
@@ -128,11 +136,7 @@ class Commanding:
             case port.Narrate(text):
                 await self._narrate(text)
             case port.Interrupt(reason):
-                self.reason = "command"
-                try:
-                    session.interrupt(reason)
-                finally:
-                    self.reason = ""
+                self.interrupt(reason, "command")
             case _:
                 self._microphone(command)
 
