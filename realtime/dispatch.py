@@ -123,6 +123,9 @@ class Dispatch:
         parts.floor.user(started)
         parts.due.spoken = started or bool(parts.due.spoken)
         if started:
+            parts.due.began = parts.link.heard
+            if event.at_ms is not None:
+                parts.due.began = parts.link.position_of(event.at_ms)
             self.turn_begins()
             if parts.floor.agent_speaks and parts.made.config.interruption:
                 parts.output.stop(cancel=False)
@@ -156,13 +159,13 @@ class Dispatch:
         self.turn_begins()
         entry = parts.ledger.taken(event, parts.link.heard)
         parts.due.begun = False
-        if parts.due.spoken is not None:
-            parts.due.spoken = False
+        if parts.due.spoken and (entry.end is None or entry.end >= parts.due.began):
+            parts.due.spoken = False  # else he has spoken again since
         parts.due.owe_answer()
+        parts.due.unwanted = False
         parts.report.user_message_id = entry.message_id
         parts.made.notify(TurnStored(entry.item_id, entry.message_id, entry.start, entry.end))
         parts.later(parts.ledger.flush)
-        parts.due.unwanted = False
 
     # ---- responses
 
@@ -179,10 +182,10 @@ class Dispatch:
                 parts.asks.started(event)
                 parts.report.started(event)
                 parts.made.notify(event)
+                self._refuse_unwanted(event)
             case ItemDone(item_id):
                 parts.output.item_done(item_id)
                 parts.ledger.item_done(item_id)
-                self._refuse_unwanted(event)
                 parts.made.notify(event)
                 parts.later(parts.ledger.flush)
                 count = self._answering.get(parts.report.current, parts.due.count)
@@ -195,9 +198,6 @@ class Dispatch:
             case _:
                 self._response_done(event)
 
-    def _response_done(self, event: ResponseDone) -> None:
-        parts = self._parts
-        lost = event.status == "cancelled" and event.reason == LOST
     def _refuse_unwanted(self, event: ResponseStarted) -> None:
         """An answer that was interrupted before it began ends here."""
         parts = self._parts
@@ -205,6 +205,9 @@ class Dispatch:
         if unwanted and not event.request_id and parts.made.can.turn_taking != "full_duplex":
             parts.output.stop(cancel=True)
 
+    def _response_done(self, event: ResponseDone) -> None:
+        parts = self._parts
+        lost = event.status == "cancelled" and event.reason == LOST
         count = self._answering.pop(event.response_id, parts.due.count)
         if not lost:
             parts.asks.ended(event)

@@ -253,6 +253,9 @@ class Ledger:
                 # Taken without words, it is a turn whose words nobody knows, and no cough.
                 entry.closed = entry.closed or not (entry.taken or entry.acted or entry.text)
                 entry.taken, entry.since = True, float("-inf")
+                answered = True  # what came before it is not heard again either
+                if entry.end is not None:
+                    self._settled(entry.end)  # it will be written, so it is not heard again
             else:
                 self._drop(entry)
                 dropped = True
@@ -328,7 +331,7 @@ class Ledger:
                 entry.text,
                 message_id=entry.message_id,
                 playback=entry.samples > 0 or entry.cut,
-                )
+            )
         entry.stored = True
         self._known.add(entry.message_id)
 

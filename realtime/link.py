@@ -50,6 +50,8 @@ class Link:
               Used.seconds counts all connections of the session
     on_state  states and Reconnected, in order; before the events of a new connection
     at_gap    whether a move would interrupt nobody now
+    on_leave  a connection is replaced by another that is open already: before it is decided what
+              that one hears again
     mark      the session's mark of what the provider knows, taken when a handle comes
     refresh   an adapter with new credentials, after they were rejected
     """
@@ -63,6 +65,7 @@ class Link:
         on_event: Callable[[RealtimeEvent], None],
         on_state: Callable[[LinkState | Reconnected], None],
         at_gap: Callable[[], bool],
+        on_leave: Callable[[], None] = lambda: None,
         mark: Callable[[], object] = lambda: None,
         refresh: Refresh | None = None,
         config: LinkConfig | None = None,
@@ -72,6 +75,7 @@ class Link:
         self._on_event = on_event
         self._on_state = on_state
         self._at_gap = at_gap
+        self._on_leave = on_leave
         self._mark = mark
         self._config = config or LinkConfig()
         able = adapter.capabilities
@@ -213,6 +217,8 @@ class Link:
                 if self._dialling is not None:
                     self._dialling.cancel()
             case voc.Adopt():
+                if self._leg is not None:
+                    self._on_leave()
                 old, self._leg = self._leg, self._dialler.take()
                 self._meter.connections += 1
                 self._retire(old)

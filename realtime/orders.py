@@ -132,6 +132,7 @@ class Orders:
         parts.floor.user_by_host(speaks)
         parts.due.spoken = speaks or bool(parts.due.spoken)
         if speaks:
+            parts.due.began = parts.link.heard
             self._dispatch.turn_begins()
         elif parts.made.can.turn_taking == "full_duplex":
             parts.due.begun = False

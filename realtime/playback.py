@@ -109,6 +109,11 @@ class EstimatedPlayback:
         return over
 
     @property
+    def holds(self) -> bool:
+        """There are items that are not known to be over."""
+        return bool(self._items)
+
+    @property
     def ends_at(self) -> float | None:
         """Loop time at which the sound runs out; None when nothing plays."""
         now = asyncio.get_running_loop().time()

@@ -157,8 +157,11 @@ class Run:
 
     def _due_at(self) -> float | None:
         """When to look without being told: words that never came, sound that has run out."""
-        playback = self._made.playback
-        ends = playback.ends_at if isinstance(playback, EstimatedPlayback) else None
+        playback, ends = self._made.playback, None
+        if isinstance(playback, EstimatedPlayback):
+            ends = playback.ends_at
+            if ends is None and playback.holds and self._parts.floor.agent_speaks:
+                ends = 0.0  # it ran out while something else was being done
         times = [at for at in (self._parts.ledger.overdue_at, ends) if at is not None]
         return min(times, default=None)
 
@@ -203,16 +206,21 @@ class Run:
         parts.summaries.lost()
         parts.report.close()
         parts.floor.lost()
-        self._replayed = parts.ledger.lost() or self._replayed
+        self._leaves()
         parts.due.begun = False
         parts.output.lost()
+
+    def _leaves(self) -> None:
+        """No more words come on the old connection."""
+        self._replayed = self._parts.ledger.lost() or self._replayed
 
     async def _setup(self, request: SetupRequest) -> Setup:
         """What a new connection starts from: the agent as it is now, history as it is stored."""
         parts, made = self._parts, self._made
         prompt, tools = await parts.feed.opening()
         await parts.ledger.flush()
-        if request.planned and parts.floor.gap and not parts.ledger.pending:
+        moves = request.planned and parts.link.state.code in ("", "move")  # no outage meanwhile
+        if moves and parts.floor.gap and not parts.ledger.pending and not parts.due.spoken:
             second = made.can.input_format.rate  # an onset that nobody has noticed yet
             parts.link.settle(parts.link.heard - second)
         resumed = request.resume_handle is not None
@@ -310,6 +318,7 @@ class Run:
             on_event=self._on_event,
             on_state=self._on_state,
             at_gap=lambda: floor.gap,
+            on_leave=self._leaves,
             mark=lambda: ledger.known,
             refresh=made.refresh,
         )
