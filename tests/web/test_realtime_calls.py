@@ -31,8 +31,6 @@ from tests.web.sessions_site import KeptInMemory
 from voxglove.core import Tool, ToolContext
 from voxglove.core.toolkit import toolkit
 
-pytestmark = [pytest.mark.real_loop]
-
 CALLS = 20
 
 
@@ -173,6 +171,7 @@ async def test_an_answer_from_outside_and_an_event_are_spoken_on_the_call() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.real_loop
 async def test_a_server_told_to_stop_lets_a_realtime_call_end_in_order(tmp_path: Path) -> None:
     async with simulator("openai", Script()) as provider, aiohttp.ClientSession() as http:
         config = tmp_path / "v.yaml"

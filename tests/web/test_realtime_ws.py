@@ -23,8 +23,6 @@ from tests.web.realtime_site import (
 )
 from voxglove.core import Tool, ToolContext
 
-pytestmark = [pytest.mark.real_loop]
-
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_spoken_and_typed_words_are_answered_aloud(provider: Provider) -> None:
