@@ -306,8 +306,8 @@ class Ledger:
         if entry.ready:
             return True
         if isinstance(entry, UserEntry) and self._is_past(entry):
-            late = asyncio.get_running_loop().time() - entry.since
-            return late >= self._words_wait_s
+            # The sum that `overdue_at` tells, to the last bit: else the worker looks for ever.
+            return asyncio.get_running_loop().time() >= entry.since + self._words_wait_s
         return False
 
     def _is_past(self, entry: UserEntry) -> bool:
