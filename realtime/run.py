@@ -62,14 +62,14 @@ class Run:
         """The connection, by its number, that knows what was said on earlier ones."""
         self._replayed = False
         """The provider hears the latest turn of the user again, and will answer it by itself."""
-        self._parts = self._assemble()
+        self.parts = self._parts = self._assemble()
         self._dispatch = Dispatch(self._parts)
         self.orders = Orders(self._parts, self._dispatch)
 
     # ---- life
 
     async def open(self, resume_handle: str | None) -> None:
-        """Connect for the first time. Raises AdapterError, and what preparing a setup raised."""
+        """Connect for the first time; raises AdapterError, and what preparing a setup raised."""
         await self._parts.link.open(resume_handle)
 
     async def close(self, patience_s: float, store_s: float) -> Used:
@@ -131,10 +131,6 @@ class Run:
         if not self._parts.link.tell(image):
             self._unseen.append(image)
 
-    @property
-    def parts(self) -> Parts:
-        return self._parts
-
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """A task of the session's group whose failure is told and ends nothing else."""
         task = self._group.create_task(self._worker.safely(work))
@@ -161,7 +157,7 @@ class Run:
         if isinstance(playback, EstimatedPlayback):
             ends = playback.ends_at
             if ends is None and playback.holds and self._parts.floor.agent_speaks:
-                ends = 0.0  # it ran out while something else was being done
+                ends = 0.0  # it ran out meanwhile
         times = [at for at in (self._parts.ledger.overdue_at, ends) if at is not None]
         return min(times, default=None)
 
@@ -190,6 +186,7 @@ class Run:
     def _on_state(self, told: LinkState | Reconnected) -> None:
         if isinstance(told, Reconnected):
             self._lost()
+            self._parts.ledger.seeded(self._seeded)
             self._made.notify(told)
             self.later(partial(self._reopened, told))
             return
@@ -219,7 +216,7 @@ class Run:
         parts, made = self._parts, self._made
         prompt, tools = await parts.feed.opening()
         await parts.ledger.flush()
-        moves = request.planned and parts.link.state.code in ("", "move")  # no outage meanwhile
+        moves = request.planned and parts.link.state.code in ("", "move")
         if moves and parts.floor.gap and not parts.ledger.pending and not parts.due.spoken:
             second = made.can.input_format.rate  # an onset that nobody has noticed yet
             parts.link.settle(parts.link.heard - second)
@@ -228,7 +225,8 @@ class Run:
         outstanding = made.agent.outstanding
         history = await made.live.view_since(known)
         parts.tools.seeded(history, outstanding)
-        self._seeded = known | frozenset(message.id for message in history)
+        whole = [one for one in history if outstanding.isdisjoint(c.id for c in one.tool_calls)]
+        self._seeded = known | frozenset(message.id for message in whole)
         if resumed and request.mark is None:
             history = []  # a handle that the host kept: the provider knows what it knew
         return Setup(
@@ -254,10 +252,9 @@ class Run:
         is asked again: a question once, an answer from where it was heard (DESIGN 5.8)."""
         parts = self._parts
         self._introduced = parts.link.number
-        parts.ledger.seeded(self._seeded)
-        await parts.feed.opened(fresh=not told.state_restored)
+        await self._worker.safely(parts.feed.opened(fresh=not told.state_restored))
         parts.tools.introduced()
-        await self._tell_missed()
+        await self._worker.safely(self._tell_missed())
         while self._unseen and parts.link.tell(self._unseen[0]):
             self._unseen.popleft()
         again = parts.asks.repeat()
@@ -271,6 +268,7 @@ class Run:
     async def _tell_missed(self) -> None:
         """Turns that were stored between the seed and the change."""
         parts, live = self._parts, self._made.live
+        await parts.ledger.flush()
         missed = await live.view_since(self._seeded | parts.ledger.pending)
         text = transcript([one for one in missed if not (one.tool_calls or one.tool_results)])
         if text and parts.link.tell(AppendContext(MEANWHILE + text)):

@@ -7,7 +7,7 @@ all else, a response to a request included, is up to the test.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -44,8 +44,7 @@ E = TypeVar("E")
 
 
 class HandAdapter:
-    """A RealtimeAdapter. `connect_s`: a connection takes so long to open. `before_open` runs when
-    a setup came, before it opens."""
+    """A RealtimeAdapter. `connect_s`: a connection takes so long to open."""
 
     provider = "hand"
     model = "hand-1"
@@ -55,14 +54,13 @@ class HandAdapter:
         self.connect_s = connect_s
         self.connections: list[HandConnection] = []
         self.setups: list[Setup] = []
-        self.handles: set[str] = set()
 
     async def connect(self, setup: Setup, emit: Emit, group: asyncio.TaskGroup) -> HandConnection:
         self.setups.append(setup)
         await asyncio.sleep(self.connect_s)
         resumed = setup.resume_handle is not None
         emit(Opened(f"hand-{len(self.connections) + 1}", resumed=resumed))
-        connection = HandConnection(emit)
+        connection = HandConnection(emit, setup)
         self.connections.append(connection)
         return connection
 
@@ -70,19 +68,25 @@ class HandAdapter:
 class HandConnection:
     """A Connection."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, setup: Setup) -> None:
         self._emit = emit
+        self.setup = setup
         self.commands: list[ProviderCommand] = []
-        self.sent = 0
+        self.heard = bytearray()
         self.is_open = True
 
     def tell(self, command: ProviderCommand) -> None:
         if isinstance(command, SendAudio):
-            self.sent += len(command.pcm) // 2
+            self.heard += command.pcm
             return
         self.commands.append(command)
         if isinstance(command, CutOutput):
             self.say(Interrupted())
+
+    @property
+    def sent(self) -> int:
+        """Samples of the caller that it was sent."""
+        return len(self.heard) // 2
 
     async def close(self) -> None:
         self.drop("1000", clean=True)
@@ -189,7 +193,7 @@ class ByHand:
         """Until another connection is open, and was told what it has to know."""
         async with asyncio.timeout(120):
             before = len(self.adapter.connections)
-            while len(self.adapter.connections) == before or self.session.state != "open":
+            while len(self.adapter.connections) == before or self.session.state != "open":  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.05)
 
@@ -218,6 +222,3 @@ async def by_hand(
 def unable(**changes: object) -> Capabilities:
     """ABLE with these fields changed."""
     return replace(ABLE, **changes)  # type: ignore[arg-type]
-
-
-Wait = Callable[[], bool]

@@ -30,11 +30,12 @@ def _requests(call: ByHand) -> list[str]:
 
 async def test_an_order_given_when_a_new_connection_is_told_is_asked_once() -> None:
     async with by_hand() as call:
-        call.session.listen(
-            lambda event: (
-                [call.session.respond("greet")] if isinstance(event, Reconnected) else None
-            )
-        )
+
+        def greet(event: object) -> None:
+            if isinstance(event, Reconnected):
+                call.session.respond("greet")
+
+        call.session.listen(greet)
         call.breaks()
         await call.again()
         assert _requests(call) == ["greet"]

@@ -126,4 +126,4 @@ async def test_what_was_said_at_the_last_moment_is_stored_and_counted() -> None:
         assert typed.done()
     texts = await call.texts()
     assert len(texts) == 3 and texts[1:] == ["bravo", "charlie"]
-    assert (await agent.store.get_token_consumption()).total == 10
+    assert await agent.store.get_token_count() == 10

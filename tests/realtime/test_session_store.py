@@ -116,3 +116,13 @@ async def test_words_that_come_while_their_turn_is_being_written() -> None:
         call.wire.say(Words("user", "u1", "alpha", True))
         await asyncio.sleep(5)
         assert await call.texts() == ["alpha"]
+
+
+async def test_overdue_words_are_overdue_to_the_last_bit() -> None:
+    """Times whose difference and sum round differently: it looked for ever once."""
+    async with by_hand(agent=built(store=RoughStore("call"))) as call:
+        for count in range(60):
+            await asyncio.sleep(0.1003 + count / 700)
+            call.turn(f"u{count}", None)
+        await asyncio.sleep(5)
+        assert len(await call.texts()) == 60
