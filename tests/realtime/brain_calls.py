@@ -278,7 +278,8 @@ async def _act(rung: Rung, does: Sequence[Does]) -> None:
     start = loop.time()
     for deed in sorted(does, key=lambda one: one.when):
         await asyncio.sleep(max(0.0, start + deed.when - loop.time()))
-        deed.act(rung)
+        if rung.live.ended is None:
+            deed.act(rung)
 
 
 async def _script(adapter: ScriptedAdapter, says: Sequence[Says]) -> None:
