@@ -115,11 +115,8 @@ async def test_speech_goes_both_ways_and_both_are_shown(
         assert here.provider.violations == []
 
 
-@pytest.mark.parametrize("line", ["webrtc", "websocket"])
-async def test_a_caller_who_speaks_cuts_and_the_unheard_words_are_struck(
-    tmp_path: Path, line: str
-) -> None:
-    async with page_on("openai", line, Script(answer=answer)) as (here, chrome):
+async def test_a_caller_who_speaks_cuts_and_the_unheard_words_are_struck(tmp_path: Path) -> None:
+    async with page_on("openai", "webrtc", Script(answer=answer)) as (here, chrome):
         await says(chrome, "alpha")
         await chrome.wait_state("speaking")
         await chrome.page.wait_for_timeout(1_500)
@@ -151,9 +148,8 @@ async def test_gpt_live_falls_silent_and_answers_what_was_said_into_its_speech(
         assert await chrome.texts(".words s") == [], "what it said was heard"
 
 
-@pytest.mark.parametrize("provider", ["openai", "gpt-live"])
-async def test_a_tool_call_is_allowed_on_the_page(tmp_path: Path, provider: Provider) -> None:
-    async with page_on(provider, "webrtc", Script(answer=answer)) as (here, chrome):
+async def test_a_tool_call_is_allowed_on_the_page(tmp_path: Path) -> None:
+    async with page_on("gpt-live", "webrtc", Script(answer=answer)) as (here, chrome):
         await says(chrome, "sierra")
         card = chrome.page.locator(".slot", has_text="May the agent use book table?")
         await card.wait_for(timeout=20_000)
@@ -165,12 +161,9 @@ async def test_a_tool_call_is_allowed_on_the_page(tmp_path: Path, provider: Prov
         assert "mike" in output
 
 
-@pytest.mark.parametrize("provider", ["openai", "gpt-live"])
-async def test_the_page_stays_in_the_call_while_the_provider_is_away(
-    tmp_path: Path, provider: Provider
-) -> None:
+async def test_the_page_stays_in_the_call_while_the_provider_is_away(tmp_path: Path) -> None:
     script = Script(answer=answer, faults=[Fault(point="turn_taken", action="drop", nth=2)])
-    async with page_on(provider, "webrtc", script) as (here, chrome):
+    async with page_on("openai", "webrtc", script) as (here, chrome):
         await says(chrome, "bravo")
         await chrome.spoken("echo bravo")
         await chrome.wait_state("listening")
@@ -199,11 +192,10 @@ def sees(asked: Asked) -> Reply:
     return Reply(text=f"{('zero', 'one', 'two', 'three')[min(asked.images, 3)]} kilo")
 
 
-@pytest.mark.parametrize("provider", ["openai", "gemini"])
-async def test_a_picture_and_the_camera_reach_the_model(tmp_path: Path, provider: Provider) -> None:
+async def test_a_picture_and_the_camera_reach_the_model(tmp_path: Path) -> None:
     silence = browser.microphone_file(tmp_path / "quiet.wav", np.zeros(RATE, np.int16), loop=True)
     async with (
-        realtime_site(provider, Script(answer=sees)) as here,
+        realtime_site("gemini", Script(answer=sees)) as here,
         browser.opened(f"{here.url}/?line=webrtc", microphone=silence) as chrome,
     ):
         await chrome.start()
@@ -223,9 +215,8 @@ async def test_a_picture_and_the_camera_reach_the_model(tmp_path: Path, provider
         assert here.provider.violations == [] and chrome.errors == []
 
 
-@pytest.mark.parametrize("provider", ["openai", "gpt-live"])
-async def test_a_reload_finds_the_conversation_once(tmp_path: Path, provider: Provider) -> None:
-    async with page_on(provider, "webrtc", Script(answer=answer)) as (_, chrome):
+async def test_a_reload_finds_the_conversation_once(tmp_path: Path) -> None:
+    async with page_on("openai", "webrtc", Script(answer=answer)) as (_, chrome):
         await says(chrome, "bravo")
         await chrome.spoken("echo bravo")
         await chrome.wait_state("listening")

@@ -94,7 +94,7 @@ def shapes(lines: list[Line]) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_recording_is_answered_recorded_and_written_down(
-    inside: Inside, keys: None, tmp_path: Path, provider: Provider
+    inside: Inside, keys: None, tmp_path: Path, provider: Provider, cascade: set[str]
 ) -> None:
     wav_file = caller(tmp_path, "alpha bravo charlie")
     with beside(provider, Script()) as running:
@@ -113,6 +113,7 @@ def test_a_recording_is_answered_recorded_and_written_down(
 
     lines = read_timeline(Path("t.jsonl"))
     assert faults(lines) == []
+    assert shapes(lines) == cascade == KINDS
     name = "openai-live" if provider == "gpt-live" else provider
     assert (lines[0]["brain"], lines[0]["clock"]) == (name, "real")
     (said,) = of(lines, "transcript", role="user", partial=False)
@@ -126,25 +127,16 @@ def test_a_recording_is_answered_recorded_and_written_down(
     assert answer == ["echo", "alpha", "bravo", "charlie"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_timeline_has_what_that_of_a_cascade_has(
-    inside: Inside, keys: None, tmp_path: Path, provider: Provider
-) -> None:
-    wav_file = caller(tmp_path, "alpha bravo")
+@pytest.fixture
+def cascade(inside: Inside, tmp_path: Path) -> set[str]:
+    """What kinds of events a cascade's call with the same recording has."""
     (tmp_path / "spoken.json").write_text(json.dumps([[300, 860, "alpha bravo"]]))
     scripted = ("--stt", "scripted:spoken.json", "--tts", "scripted", "--model", "scripted:echo")
     Path("voxglove.yaml").write_text(f"models: {{vad: {tmp_path / 'none'}}}\n")
+    wav_file = caller(tmp_path, "alpha bravo charlie")
     ran = inside("call", "--fast", "--wav", wav_file, *scripted, "--timeline", "cascade.jsonl")
     assert ran.code == 0, ran.err
-    with beside(provider, Script()) as running:
-        where = ("--brain", provider, "--base-url", base_url(provider, running))
-        ran = inside("call", "--wav", wav_file, *where, "--timeline", "realtime.jsonl")
-    assert ran.code == 0, ran.out + ran.err
-    cascade, realtime = (
-        shapes(read_timeline(Path(f"{name}.jsonl"))) for name in ("cascade", "realtime")
-    )
-    assert realtime == cascade == KINDS
+    return shapes(read_timeline(Path("cascade.jsonl")))
 
 
 # ---- what is refused before anybody is called
