@@ -75,14 +75,12 @@ async def ring(
 
 async def _order(live: Call, commands: Sequence[tuple[float, Command]]) -> None:
     for when, command in commands:
-        while live.at < when * RATE:
-            await asyncio.sleep(0.02)
+        await asyncio.sleep(max(0.0, when - live.at / RATE))
         live.command(command)
 
 
 async def _script(adapter: ScriptedAdapter, says: Sequence[tuple[float, float, str]]) -> None:
-    while not adapter.connections:
-        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.01)
     for start, end, text in says:
         if text:
             adapter.current.user_says(text, round(start * 1000), round(end * 1000))

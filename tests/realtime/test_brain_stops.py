@@ -109,9 +109,7 @@ async def test_late_words_of_the_answered_turn_do_not_cut_the_answer() -> None:
         does=[
             Does(0.5, lambda rung: rung.adapter.current.emit(UserTurn("u1", 0, 400))),
             Does(0.6, lambda rung: rung.adapter.current.tell(RequestResponse())),
-            Does(
-                1.75, lambda rung: rung.adapter.current.emit(Words("user", "u1", "table", True))
-            ),
+            Does(1.75, lambda rung: rung.adapter.current.emit(Words("user", "u1", "table", True))),
         ],
         seconds=5.0,
     )
