@@ -41,6 +41,19 @@ async def test_an_order_given_when_a_new_connection_is_told_is_asked_once() -> N
         assert _requests(call) == ["greet"]
 
 
+async def test_an_order_just_before_a_connection_is_introduced_is_asked_once() -> None:
+    async with by_hand() as call:
+
+        def greet(event: object) -> None:
+            if isinstance(event, Reconnected):
+                asyncio.get_running_loop().call_soon(call.session.respond, "greet")
+
+        call.session.listen(greet)
+        call.breaks()
+        await call.again()
+        assert _requests(call) == ["greet"]
+
+
 async def test_typed_words_that_wait_while_the_connection_changes_come_once() -> None:
     async def slow() -> None:
         await asyncio.sleep(2.0)

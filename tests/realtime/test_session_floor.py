@@ -15,6 +15,7 @@ from voxglove.realtime.events import (
     ResponseDone,
     ResponseStarted,
     UserSpeech,
+    UserTurn,
     Words,
 )
 from voxglove.realtime.session_events import AnswerHeard
@@ -148,3 +149,19 @@ async def test_typed_words_come_behind_the_answer_that_they_interrupt() -> None:
         call.wire.say(ItemDone("a1"), ResponseDone("r1", "cancelled"))
         await asyncio.sleep(2)
         assert await call.texts() == ["alpha", "one two three", "charlie"]
+
+
+async def test_a_turn_spoken_before_the_one_before_it_was_taken_is_kept_for_replay() -> None:
+    async with by_hand() as call:
+        for _ in range(2):  # the provider is slow: it takes the first when both are over
+            call.session.user_speech(True)
+            call.session.send_audio(bytes(48_000))
+            call.session.user_speech(False)
+        call.wire.say(UserTurn("u1", 0, 900), Words("user", "u1", "alpha", True))
+        await asyncio.sleep(0.1)
+        for _ in range(5):
+            call.session.send_audio(bytes(48_000))
+            await asyncio.sleep(1)
+        call.breaks()
+        await call.again()
+        assert call.wire.sent >= 24_000 * 6

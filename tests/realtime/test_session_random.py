@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -319,6 +320,22 @@ async def _held(steps: list[str], *, resumes: bool) -> None:
         assert not asked or max(asked.values()) == 1, asked
     twice = [word for word, count in knows.items() if count > 1]
     assert twice == [] and finished <= set(knows) and set(model.typed) <= set(knows)
+
+
+FOUND = (
+    "speak take move call",
+    "speak speak take take call drop",
+    "end words boundary sound wait interrupt take withdraw stop_speech call end call stop_speech"
+    " sound cut_by_user move context typed handle end typed end respond handle pause cut_by_user"
+    " begin move wait",
+)
+"""Calls that lost or repeated something once."""
+
+
+@pytest.mark.parametrize("steps", FOUND)
+def test_a_call_that_went_wrong_once(steps: str) -> None:
+    for resumes in (False, True):
+        run_virtual(_held(steps.split(), resumes=resumes))
 
 
 # No shrinking: bounded time is worth more, and a failing call prints its steps.
