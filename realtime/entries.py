@@ -16,12 +16,21 @@ from .session_events import AnswerHeard
 
 
 @dataclass(slots=True)
+class Writing:
+    """How far an entry is on its way into the store. `tried`: a write of it was begun. `done`: it
+    is there, or need not be. `words` of the user that are there; None: he is not."""
+
+    tried: bool = False
+    done: bool = False
+    words: str | None = None
+
+
+@dataclass(slots=True)
 class UserEntry:
     """`start`, `end`: input samples of the session. `taken`: the provider has the whole turn.
 
     `closed`: no more words are awaited. `acted`: tools were called for it, so it must never be
     heard a second time. `since`: loop time at which it was taken, before that of its last words.
-    `tried`: a write of it was begun. `written`: the words in the store; None: it is not there.
     """
 
     item_id: str
@@ -30,12 +39,15 @@ class UserEntry:
     closed: bool = False
     taken: bool = False
     acted: bool = False
-    tried: bool = False
-    stored: bool = False
-    written: str | None = None
     start: int | None = None
     end: int | None = None
     since: float = 0.0
+    writing: Writing = field(default_factory=Writing)
+
+    @property
+    def stored(self) -> bool:
+        """Nothing of it is still to be written."""
+        return self.writing.done
 
     def hear(self, words: Words) -> None:
         """Words of it came."""
@@ -70,8 +82,7 @@ class Hearing:
 class AnswerEntry:
     """One item of the model. `kept` off: it is no history (text that was read aloud on command).
 
-    `rate` in Hz of its sound, `samples` that came of it. `done`: no more of it comes. `tried`: a
-    write of it was begun.
+    `rate` in Hz of its sound, `samples` that came of it. `done`: no more of it comes.
     """
 
     item_id: str
@@ -82,9 +93,13 @@ class AnswerEntry:
     words_closed: bool = False
     samples: int = 0
     done: bool = False
-    tried: bool = False
-    stored: bool = False
+    writing: Writing = field(default_factory=Writing)
     hearing: Hearing = field(default_factory=Hearing)
+
+    @property
+    def stored(self) -> bool:
+        """It was written, or came to nothing."""
+        return self.writing.done
 
     def hear(self, words: Words) -> None:
         """Words of it came. After a cut the model may still send what nobody hears: it is part of

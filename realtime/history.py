@@ -89,7 +89,7 @@ class Ledger:
             entry.taken = True
             entry.since = asyncio.get_running_loop().time()
             entry.end = heard_to if turn.end_ms is None else self._position(turn.end_ms)
-            if entry.written is not None:
+            if entry.writing.words is not None:
                 self._settled(entry.end)
         return entry
 
@@ -315,14 +315,14 @@ class Ledger:
         return entry.taken or entry is not self._open[-1]
 
     async def _write(self, entry: Entry) -> None:
-        again, entry.tried = entry.tried, True
+        again, entry.writing.tried = entry.writing.tried, True
         stored = again and await self._holds(entry.message_id)  # by a write that seemed to fail
         if isinstance(entry, UserEntry):
             await self._write_user(entry, stored=stored)
             return
         if not entry.kept or not entry.text.strip():
             self._live.drop_answer(entry.message_id)
-            entry.stored, entry.kept = True, False
+            entry.writing.done, entry.kept = True, False
             return
         if again:
             entry.hearing.told = None  # what a broken write was told is forgotten with it
@@ -332,18 +332,18 @@ class Ledger:
                 message_id=entry.message_id,
                 playback=entry.samples > 0 or entry.cut,
             )
-        entry.stored = True
+        entry.writing.done = True
         self._known.add(entry.message_id)
 
     async def _write_user(self, entry: UserEntry, *, stored: bool) -> None:
         text = entry.text.strip()
         if not text and not entry.acted and (entry.closed or not entry.taken):
-            entry.stored = True  # a cough: nobody said anything
+            entry.writing.done = True  # a cough: nobody said anything
             return
         if not stored:
-            entry.written = text
+            entry.writing.words = text
             await self._live.add_user(text, message_id=entry.message_id, directives=False)
-        entry.stored = True
+        entry.writing.done = True
         self._known.add(entry.message_id)
         if entry.end is not None:
             self._settled(entry.end)
@@ -353,12 +353,12 @@ class Ledger:
 
     async def _correct(self, entry: UserEntry) -> None:
         """Words of a turn that is written already came late."""
-        if not entry.stored or entry.written is None:
+        if not entry.stored or entry.writing.words is None:
             return
         text = entry.text.strip()
-        if text and text != entry.written:
+        if text and text != entry.writing.words:
             await self._live.correct_user(entry.message_id, text)
-            entry.written = text
+            entry.writing.words = text
 
     async def _amend(self, entry: AnswerEntry) -> None:
         """Bring what was heard of an answer into history, and tell the host when that is all."""

@@ -293,6 +293,9 @@ class Run:
         if self._parts.floor.gap:
             await self._parts.summaries.run(self._parts.token.child())
 
+    def _held_up(self) -> bool:
+        return self._parts.floor.responding or self._parts.link.state.phase != "open"
+
     def _owe(self) -> None:
         self._parts.due.speech = True
         self._parts.floor.wait_again()
@@ -345,11 +348,7 @@ class Run:
             ledger=ledger,
             feed=feed,
             floor=floor,
-            asks=Asks(
-                floor.expect,
-                self._given_up,
-                held_up=lambda: floor.responding or link.state.phase != "open",
-            ),
+            asks=Asks(floor.expect, self._given_up, held_up=self._held_up),
             tools=self._tool_path(link, ledger, feed, floor),
             output=self._output(link, ledger, floor),
             summaries=Summaries(
