@@ -70,15 +70,7 @@ async def test_a_result_after_the_change_is_told_once_and_spoken_about_once() ->
         assert len(call.told(RequestResponse)) == 1
 
 
-async def test_a_result_that_was_seeded_while_its_context_was_gathered_is_answered() -> None:
-    agent = built(_slow(1.0))  # type: ignore[arg-type]
-    from voxglove.core.context import ContextProvider
-
-    async def slow_context(*_: object) -> str:
-        await asyncio.sleep(2.0)
-        return "sunny"
-
-    del ContextProvider, slow_context
+async def test_a_result_that_the_seed_shows_is_answered() -> None:
     store = RoughStore("call")
     agent = built(_slow(1.0), store=store)  # type: ignore[arg-type]
     async with by_hand(agent=agent) as call:
