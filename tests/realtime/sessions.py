@@ -103,9 +103,11 @@ class Held:
 
     async def until(self, holds: Callable[[], object], limit_s: float = 30.0) -> None:
         """Wait until something holds."""
-        async with asyncio.timeout(limit_s):
-            while not holds():
-                await asyncio.sleep(0.01)
+        for _ in range(round(limit_s * 100)):
+            if holds():
+                return
+            await asyncio.sleep(0.01)
+        raise TimeoutError(f"it did not hold within {limit_s:g} s")
 
     async def rest(self, seconds: float = 1.0) -> None:
         """Let time pass without any sound of the caller."""

@@ -1,4 +1,4 @@
-"""A host that tells nothing of its playback: sound is over when it has run out, whatever happens."""
+"""A host that tells nothing of its playback: sound is over when it has run out, whatever comes."""
 
 from __future__ import annotations
 
