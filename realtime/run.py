@@ -287,7 +287,7 @@ class Run:
         if due.wake or due.speech:
             self.later(self.orders.speak_at_pause)
         elif self._parts.summaries.due:
-            self.later(self._summarise)
+            self.spawn(self._summarise())  # beside the rest: it may wait for the provider
 
     async def _summarise(self) -> None:
         if self._parts.floor.gap:

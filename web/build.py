@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.agent import Agent
 from ..core.factory import AgentFactory
@@ -27,7 +28,6 @@ from ..media.transport import CallInfo
 from ..pipelines.machine import MachineConfig
 from ..pipelines.pipeline import PipelineParts, VoicePipeline
 from ..pipelines.vocabulary import TurnEvent
-from ..realtime.port import RealtimeAdapter
 from .agents import own_factories
 from .auth import is_loopback
 from .brains import OpenedModel, open_model
@@ -42,6 +42,9 @@ from .realtime import open_realtime, realtime_brain
 from .stack import Speech, open_speech
 from .stores import IN_MEMORY, Stores, kept
 from .timeline import TimelineFile
+
+if TYPE_CHECKING:
+    from ..realtime import RealtimeAdapter
 
 DEMO = "demo"
 """The agent that needs no configuration: a restaurant's front desk."""

@@ -1,7 +1,8 @@
 """A realtime model as the brain of every call: what `brain` in the configuration means.
 
 Part of the composition root, beside `brains` (text models) and `stack` (speech). One adapter serves
-all calls of the process; each call gets a brain of its own.
+all calls of the process; each call gets a brain of its own. What a cascade does not need is
+imported by whoever needs it: a server starts faster without.
 """
 
 from __future__ import annotations
@@ -9,27 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..adapters.credentials import find
 from ..core.agent import Agent
 from ..core.errors import UsageError
-from ..realtime.brain import RealtimeBrain, RealtimeParts
-from ..realtime.config import LiveCompaction, SessionConfig
-from ..realtime.factory import RealtimeModel, adapter_of, key_variables
-from ..realtime.port import RealtimeAdapter
 from .config import Config
 from .config_reader import ConfigError
 from .stack import Speech
 
+if TYPE_CHECKING:
+    from ..realtime import RealtimeAdapter, RealtimeBrain
+
 CASCADE = "cascade"
 BRAINS = ("openai", "gemini", "gpt-live")
 """What `brain` may name beside `cascade`."""
-
-
-def is_realtime(config: Config) -> bool:
-    """Whether a realtime model answers calls."""
-    return config.brain.name != CASCADE
 
 
 def open_realtime(config: Config, env: Mapping[str, str]) -> RealtimeAdapter | None:
@@ -41,6 +37,8 @@ def open_realtime(config: Config, env: Mapping[str, str]) -> RealtimeAdapter | N
     if part.name not in BRAINS:
         known = ", ".join(f"{name}[:model]" for name in BRAINS)
         raise ConfigError("brain", part.text, f"use cascade, or one of {known}")
+    from ..realtime.factory import RealtimeModel, adapter_of
+
     options = dict(part.options)
     options.pop("greeting", None)
     wish = RealtimeModel(
@@ -63,6 +61,8 @@ def realtime_brain(
     survivors: asyncio.TaskGroup | None,
 ) -> RealtimeBrain:
     """The brain of one call."""
+    from ..realtime import LiveCompaction, RealtimeBrain, RealtimeParts, SessionConfig
+
     manual = config.turn.manual
     return RealtimeBrain(
         RealtimeParts(
@@ -81,6 +81,8 @@ def realtime_brain(
 
 def key_in_use(config: Config, env: Mapping[str, str]) -> str:
     """Which variable holds the key, in words."""
+    from ..realtime.factory import key_variables
+
     names = key_variables(config.brain.name)
     found = next((name for name in names if find(env, name) is not None), None)
     return f"{found} is set" if found else "no key, which a server of your own may not need"

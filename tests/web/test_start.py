@@ -29,6 +29,9 @@ HEAVY_OR_LATER = {
     "voxglove.web.wav_call",
     "voxglove.web.cli.call",
     "voxglove.web.cli.doctor",
+    # the other kind of brain
+    "voxglove.realtime",
+    "websockets",
     # lines that nobody has called on yet
     "aiortc",
     "av",

@@ -96,11 +96,11 @@ def _brain(configured: PartConfig, text: str, **options: str) -> PartConfig:
 
 
 def secrets(config: Config) -> tuple[str, ...]:
-    """All that no log may show: what is configured, and every provider's key."""
-    from ...adapters.models.create import KEY_VARIABLES as OF_MODELS
-    from ...realtime.factory import KEY_VARIABLES as OF_REALTIME
+    """All that no log may show: what is configured, and every provider's key. Those of realtime
+    models are among them."""
+    from ...adapters.models.create import KEY_VARIABLES
 
-    keys = [find(environment(), name) for name in dict.fromkeys((*OF_MODELS, *OF_REALTIME))]
+    keys = [find(environment(), name) for name in KEY_VARIABLES]
     return (*config.secrets, *(key.reveal() for key in keys if key is not None))
 
 
