@@ -147,9 +147,11 @@ class Dispatch:
 
     def _user_words(self, event: Words) -> None:
         parts = self._parts
-        parts.ledger.words(event)
+        entry = parts.ledger.words(event)
         if event.final:
             parts.later(parts.ledger.flush)
+            if not event.failed and not entry.text.strip() and not parts.floor.responding:
+                parts.due.answer = False  # nobody said anything: no answer may ever come
         parts.made.notify(event)
 
     def _user_turn(self, event: UserTurn) -> None:
