@@ -5,6 +5,7 @@
 import { button } from "./dom.js";
 import { drawOpen, drawResult, isToRead } from "./slot-draw.js";
 import { clearFaults, showFaults } from "./slot-kit.js";
+import { NEAR_END } from "./transcript.js";
 
 export { drawResult } from "./slot-draw.js";
 
@@ -155,7 +156,8 @@ function done({ renderer, input }, outcome) {
 function fromTop(root) {
   const room = root.parentElement;
   if (!room || root !== room.lastElementChild || root.offsetHeight <= room.clientHeight) return;
-  if (room.scrollHeight - room.scrollTop - room.clientHeight > 2) return; // somebody reads above
+  // The window may have shrunk since: near the end is at the end.
+  if (room.scrollHeight - room.scrollTop - room.clientHeight > NEAR_END) return; // reads above
   room.scrollTop += root.getBoundingClientRect().top - room.getBoundingClientRect().top;
-  room.dispatchEvent(new Event("scroll")); // at once: a resize in this frame would follow the end
+  room.dispatchEvent(new Event("stay")); // at once: a resize in this frame would follow the end
 }

@@ -3,7 +3,7 @@
 
 import { button, make } from "./dom.js";
 
-const NEAR_END = 60; // pixels from the end that still count as following
+export const NEAR_END = 60; // pixels from the end that still count as following
 const MOST = 600; // items kept on the page
 
 export class Transcript {
@@ -19,6 +19,10 @@ export class Transcript {
       const near = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
       if (near) this.atEnd = true;
       else if (root.scrollTop < before) this.atEnd = false;
+      before = root.scrollTop;
+    });
+    root.addEventListener("stay", () => {
+      this.atEnd = false; // somebody put what is to be read in place
       before = root.scrollTop;
     });
     new ResizeObserver(() => this.scroll()).observe(root);
