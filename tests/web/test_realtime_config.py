@@ -12,7 +12,7 @@ from voxglove.web.config import Config, LogConfig, PartConfig, load
 from voxglove.web.config_reader import ConfigError
 from voxglove.web.config_report import report
 from voxglove.web.logs import handler
-from voxglove.web.realtime import brain_in_use, is_realtime, key_in_use, open_realtime
+from voxglove.web.realtime import brain_in_use, key_in_use, open_realtime
 
 KEYS = {"OPENAI_API_KEY": "sk-never-shown-0123456789", "GEMINI_API_KEY": "AIza-never-shown-012"}
 
@@ -27,7 +27,7 @@ def read(folder: Path, text: str, env: dict[str, str] | None = None) -> Config:
 
 
 def test_the_cascade_needs_no_adapter() -> None:
-    assert not is_realtime(Config()) and open_realtime(Config(), {}) is None
+    assert open_realtime(Config(), {}) is None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_brain_is_named_with_or_without_a_model(
     env = {} if in_file else {"VOXGLOVE_BRAIN": text}
     config = read(tmp_path, f"brain: '{text}'\n" if in_file else "", env)
     adapter = open_realtime(config, KEYS)
-    assert adapter is not None and is_realtime(config)
+    assert adapter is not None
     assert (adapter.provider, adapter.model) == (provider, model)
     assert brain_in_use(config, adapter) == f"{provider} {model}"
 
