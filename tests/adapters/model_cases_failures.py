@@ -135,7 +135,7 @@ class FailureCases:
 
     async def test_a_silent_server_is_given_up(self) -> None:
         scripts = [said("Hm", ending=ending) for ending in ("stall", "half_open")]
-        async with self.rig.asked(*scripts, timeout_s=0.1) as asking:
+        async with self.rig.asked(*scripts, timeout_s=0.4) as asking:
             for _ in scripts:
                 asking.server.closed.clear()
                 error = await asking.fail()
