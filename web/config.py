@@ -33,6 +33,9 @@ PART_OPTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """What a part's table may hold beside `name` and `arg`."""
 
+CASCADE = "cascade"
+"""The brain that is put together of stt, an agent and tts; every other one is a realtime model."""
+
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -160,7 +163,7 @@ class Config:
     agent: str = "demo"
     webrtc: WebRtcSection = WebRtcSection()
     call: CallConfig = CallConfig()
-    brain: PartConfig = PartConfig(name="cascade")
+    brain: PartConfig = PartConfig(name=CASCADE)
     stt: PartConfig = PartConfig(name="whisper")
     tts: PartConfig = PartConfig(name="piper_onnx")
     model: PartConfig = PartConfig(name="auto")

@@ -16,14 +16,13 @@ from urllib.parse import urlsplit
 from ..adapters.credentials import find
 from ..core.agent import Agent
 from ..core.errors import UsageError
-from .config import Config
+from .config import CASCADE, Config
 from .config_reader import ConfigError
 from .stack import Speech
 
 if TYPE_CHECKING:
     from ..realtime import RealtimeAdapter, RealtimeBrain
 
-CASCADE = "cascade"
 BRAINS = ("openai", "gemini", "gpt-live")
 """What `brain` may name beside `cascade`."""
 

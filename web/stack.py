@@ -27,7 +27,7 @@ from ..media.vad.silero import load_vad
 from ..pipelines.detectors.port import TurnDetector
 from ..pipelines.detectors.smart_turn import SmartTurnDetector
 from ..pipelines.text.spoken import to_spoken
-from .config import Config, PartConfig
+from .config import CASCADE, Config, PartConfig
 from .config_reader import ConfigError
 
 Warm = Callable[[], object]
@@ -81,7 +81,7 @@ def open_speech(config: Config) -> Speech:
     ModelCorrupt naming the file and the remedy. Blocks for about two seconds; for a realtime brain,
     which needs a detector and nothing else, for a tenth of that."""
     opening = _Opening(config)
-    if config.brain.name != "cascade":
+    if config.brain.name != CASCADE:
         return _open_ears(opening)
     return Speech(
         stt=_open_stt(opening),

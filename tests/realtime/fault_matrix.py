@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
 
 import numpy as np
 
+from tests.realtime.received import PROVIDERS, Provider
+from tests.realtime.rigs import simulated
 from tests.realtime.sessions import built
 from tests.simulators import tone_words
-from tests.simulators.gemini_live import gemini_live
-from tests.simulators.gpt_live import gpt_live
-from tests.simulators.openai_realtime import openai_realtime
 from tests.simulators.realtime_script import Asked, Call, Fault, Reply, Script
 from voxglove.core.agent import Agent
 from voxglove.core.tool import ToolContext
@@ -31,8 +27,7 @@ from voxglove.realtime.link import Reconnected
 from voxglove.realtime.session import RealtimeSession
 from voxglove.realtime.session_events import SessionEvent, SessionProblem
 
-Provider = Literal["openai", "gemini", "gpt-live"]
-PROVIDERS: tuple[Provider, ...] = ("openai", "gemini", "gpt-live")
+__all__ = ["KILL_POINTS", "PROVIDERS", "Held", "Provider", "hold"]
 
 KILL_POINTS: dict[str, tuple[Fault, ...]] = {
     "before the first connection": (Fault(point="connect", action="refuse", code=503),),
@@ -75,16 +70,6 @@ ANSWERS = {
 ASKS_TOOL, TOOL_SAYS, AFTER_TOOL = "kilo lima", "seven", "golf seven"
 SPOKEN = ("alpha bravo", ASKS_TOOL, "november", "romeo sierra")
 HEARD = f"{GREETING} {ANSWERS['alpha bravo']} {AFTER_TOOL} {ANSWERS['november']} tango zero"
-
-
-class Simulator(Protocol):
-    """What the matrix needs of a running simulator."""
-
-    @property
-    def turns(self) -> Sequence[str]: ...
-
-    @property
-    def violations(self) -> Sequence[str]: ...
 
 
 @dataclass
@@ -223,7 +208,7 @@ async def hold(provider: Provider, point: str) -> Held:
         return TOOL_SAYS
 
     agent = built(as_tool(book))
-    async with _simulated(provider, script) as (server, address):
+    async with simulated(provider, script) as (server, address):
         adapter = create_realtime_adapter(provider, api_key="test-key", base_url=address)
         session = RealtimeSession(agent, adapter=adapter)
         sound = bytearray()
@@ -270,17 +255,3 @@ def _note(found: Held, event: SessionEvent) -> None:
         found.reconnected.append(event)
     elif isinstance(event, SessionProblem):
         found.problems.append(event)
-
-
-@asynccontextmanager
-async def _simulated(provider: Provider, script: Script) -> AsyncIterator[tuple[Simulator, str]]:
-    match provider:
-        case "openai":
-            async with openai_realtime(script) as openai:
-                yield openai, f"{openai.origin}/v1"
-        case "gemini":
-            async with gemini_live(script) as gemini:
-                yield gemini, gemini.origin
-        case "gpt-live":
-            async with gpt_live(script) as live:
-                yield live, f"{live.origin}/v1"

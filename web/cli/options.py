@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...adapters.credentials import find
-from ..config import Config, PartConfig, load
+from ..config import CASCADE, Config, PartConfig, load
 from ..config_reader import ConfigError
 
 if TYPE_CHECKING:  # it holds the whole house, and a server wants to read its configuration first
@@ -81,7 +81,7 @@ def _brain(configured: PartConfig, text: str, **options: str) -> PartConfig:
     name, _, arg = text.partition(":")
     kept = configured.options
     if text and name != configured.name:
-        mine = {} if name == "cascade" else kept
+        mine = {} if name == CASCADE else kept
         kept = {key: value for key, value in mine.items() if key == "greeting"}
     given = {key: value for key, value in options.items() if value}
     part = PartConfig(
@@ -89,7 +89,7 @@ def _brain(configured: PartConfig, text: str, **options: str) -> PartConfig:
         arg=arg or ("" if text else configured.arg),
         options={**kept, **given},
     )
-    if part.name == "cascade" and given:
+    if part.name == CASCADE and given:
         option = "--" + next(iter(given)).replace("_", "-")
         raise ConfigError(option, "(given)", "name a realtime model with --brain as well")
     return part
